@@ -76,5 +76,17 @@ class Model:
 
 
 def from_config(config: Mapping[str, object], *, dtype: str | None = None) -> Model:
-    """The model that a config.json describes. (Being written.)"""
-    raise AeliusError("model_type", config.get("model_type"), "a model type that this version reads")
+    """The model that a config.json describes: its layers by kind, in the order in which the kinds first appear.
+
+    `dtype` is the model's own where the config does not say, and goes before what it says; without either it is
+    None. Raises AeliusError with the field's name and value for an unknown model_type or kind of layer, a field that
+    is needed and not given, a value of the wrong kind, and values that contradict each other where both count.
+
+    >>> config = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    ...           "num_key_value_heads": 8, "torch_dtype": "bfloat16"}
+    >>> from_config(config).kv_bytes_per_token()
+    131072
+    """
+    from aelius_math.config import read  # the readers load when a config does
+
+    return Model(**read(config, dtype)._asdict())

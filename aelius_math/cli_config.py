@@ -1,0 +1,74 @@
+"""Reading CONFIG, the argument that commands share: a config.json, a GGUF, a name of the catalogue, or "-"."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from aelius_math.model import Model, from_config
+from aelius_math.units import AeliusError
+
+EXPECTED = 'a config.json, a GGUF, "-" for standard input, or a name of the catalogue'
+LARGEST_CONFIG = 16 << 20
+"""Bytes; a config.json is some kB. More than this is another kind of file."""
+
+
+def add_config(parser: object) -> None:
+    """The positional argument CONFIG of a command, and --dtype."""
+    parser.add_argument("config", metavar="CONFIG", help=EXPECTED)  # type: ignore[attr-defined]
+    parser.add_argument(  # type: ignore[attr-defined]
+        "--dtype", help="the model's own dtype, where the config does not say (bfloat16, float16, float32)"
+    )
+
+
+def load_model(text: str, *, dtype: str | None = None) -> Model:
+    """The model that CONFIG names. Raises AeliusError, with what was wrong and where."""
+    if text == "-":
+        return from_config(parse(sys.stdin.buffer.read(LARGEST_CONFIG + 1), "standard input"), dtype=dtype)
+    if os.path.isdir(text):
+        raise AeliusError("CONFIG", text, "a file, not a directory: try its config.json")
+    if not os.path.lexists(text):
+        return from_catalogue(text, dtype)
+    try:
+        with open(text, "rb") as file:
+            data = file.read(LARGEST_CONFIG + 1)
+    except (OSError, ValueError) as error:
+        raise AeliusError("CONFIG", text, f"a file that can be read: {getattr(error, 'strerror', error)}") from None
+    return from_config(parse(data, text), dtype=dtype)
+
+
+def from_catalogue(name: str, dtype: str | None) -> Model:
+    from dataclasses import replace
+
+    from aelius_math import catalogue
+
+    try:
+        model = catalogue.load(name)
+    except AeliusError:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.lower(), catalogue.names(), 3, 0.5)
+        hint = f"; near to it: {', '.join(near)}" if near else ""
+        raise AeliusError("CONFIG", name, f"{EXPECTED} (there is no such file, no such name{hint})") from None
+    return replace(model, dtype=dtype) if dtype else model
+
+
+def parse(data: bytes, where: str) -> dict[str, object]:
+    """The JSON object in these bytes. A bare Infinity or NaN is taken, as Python writes them into config.json."""
+    if len(data) > LARGEST_CONFIG:
+        raise AeliusError("CONFIG", where, f"a config.json of at most {LARGEST_CONFIG >> 20} MiB")
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise AeliusError("CONFIG", where, "JSON text in UTF-8; these bytes are something else") from None
+    except RecursionError:
+        raise AeliusError("CONFIG", where, "JSON nested less deeply") from None
+    except json.JSONDecodeError as error:
+        found = "JSON; it is empty" if not data.strip() else f"JSON: {error.msg} at line {error.lineno}"
+        raise AeliusError("CONFIG", where, found) from None
+    except ValueError:
+        raise AeliusError("CONFIG", where, "JSON with numbers of fewer digits") from None
+    if not isinstance(value, dict):
+        raise AeliusError("CONFIG", value, f"a JSON object in {where}")
+    return value

@@ -1,0 +1,92 @@
+"""What stands behind `aelius_math.model.from_config`: the text model's section, its reader, its dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from aelius_math.cache import Layers
+from aelius_math.config_families import TEXT, WRAPPERS
+from aelius_math.config_fields import Fields, name_of
+from aelius_math.units import AeliusError
+
+
+class Reading(NamedTuple):
+    """The fields of a `Model`, as a config.json gives them."""
+
+    name: str
+    layers: tuple[Layers, ...]
+    mtp_layers: tuple[Layers, ...]
+    dtype: str | None
+    max_position_embeddings: int | None
+    kv_cache_dtype: str | None
+
+
+def read(config: object, dtype: str | None = None) -> Reading:
+    """What a config.json says of a model's cache; raises as `aelius_math.model.from_config` does."""
+    top = Fields(config)
+    text, model_type = text_section(top)
+    parts = TEXT[model_type](text)
+    return Reading(
+        name=name_of(top, top.text("model_type", model_type)),
+        layers=parts.layers,
+        mtp_layers=parts.mtp_layers,
+        dtype=dtype or model_dtype(top, text),
+        max_position_embeddings=text.context() or top.context(),
+        kv_cache_dtype=cache_dtype(top) or cache_dtype(text),
+    )
+
+
+def text_section(top: Fields) -> tuple[Fields, str]:
+    """The section that describes the text model, and its model_type."""
+    model_type = top.text("model_type")
+    section, inner = top, model_type
+    for _ in range(3):  # a wrapper in a wrapper is the deepest that exists
+        if inner not in WRAPPERS:
+            break
+        name, fallback = WRAPPERS[inner]
+        section = section.section(name)
+        inner = section.text("model_type", fallback)
+    if inner not in TEXT:
+        raise AeliusError(section.path + "model_type", inner, "a model type that this version reads")
+    return section, inner
+
+
+def model_dtype(top: Fields, text: Fields) -> str | None:
+    """The dtype of weights and activations, as vLLM looks for it: the whole config's first, then the text model's
+    (0.33.0, transformers_utils/model_arch_config_convertor.py). None where neither says."""
+    for fields in (top, text):
+        for name in ("dtype", "torch_dtype"):
+            found = fields.dtype(name)
+            if found:
+                return found
+    return None
+
+
+def cache_dtype(fields: Fields) -> str | None:
+    """The dtype that a checkpoint's quantisation states for its KV cache; None where it states none.
+
+    Weights may be quantised as they please: only kv_cache_scheme and kv_cache_quant_algo speak of the cache.
+    """
+    stated = fields.raw("quantization_config")
+    if not isinstance(stated, Mapping):
+        return None
+    section = Fields(stated, fields.path + "quantization_config.")
+    algorithm = section.raw("kv_cache_quant_algo")
+    if algorithm is not None:
+        if algorithm not in ("FP8", "NVFP4"):
+            raise section.wrong("kv_cache_quant_algo", "FP8 or NVFP4")
+        return "fp8" if algorithm == "FP8" else "nvfp4"
+    if section.raw("kv_cache_scheme") is None:
+        return None
+    scheme = section.section("kv_cache_scheme")
+    bits, kind = scheme.count("num_bits"), scheme.text("type", "float")
+    if (bits, kind) == (8, "float"):
+        return "fp8"
+    if (bits, kind) == (4, "float"):
+        return "nvfp4"
+    raise AeliusError(scheme.path + "num_bits", bits, f"8 or 4 bits of type float; this one is {shown_kind(kind)}")
+
+
+def shown_kind(kind: str) -> str:
+    return kind if len(kind) < 40 else kind[:37] + "..."
