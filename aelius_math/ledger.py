@@ -1,0 +1,399 @@
+"""Every number of the project: the article's, other facts, and what the notes derive; each known by its id.
+
+A note takes what is given from here and records what it derives, as the last expression of a cell:
+
+    pool, limit = given("pool"), given("request_limit")
+    numbers(gap=num(pool / limit, "pool over one full request", "= pool / request_limit", "x"))
+
+`collect` reads the committed notebooks, so that the site, the command line and the tests know the same numbers
+without running anything.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from aelius_math.formula import evaluate
+from aelius_math.units import GIB, KIB, AeliusError, show_bytes
+
+MIME = "application/vnd.aelius.numbers+json"
+KINDS = ("given", "external", "derived", "inferred", "assumed")
+VERDICTS = (
+    "exact", "rounds to it", "matches its source", "holds under a reading",
+    "measured, cannot be derived", "does not hold", "unknown",
+)  # fmt: skip
+ARTICLE = 'the article "What a long conversation actually costs"'
+PACKAGE = Path(__file__).resolve().parent
+_ID = re.compile(r"[a-z][a-z0-9_]*")
+
+Value = int | float | str | tuple["Value", ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """One entry of the ledger: a number, what it is, where it comes from and what the article's claim is worth.
+
+    `value` stands in `unit`: 4.11 and GiB, 84.8 and %, 289661 and tokens. It is text where the article has words, and
+    several numbers where it names several. `digits`: how many significant digits the source gives; None: exact, or
+    computed. `k`: which K a text may use, 1024 or 1000. `say`: texts that are as good as the value.
+    """
+
+    id: str = ""
+    value: Value
+    unit: str = ""
+    kind: str = "derived"
+    label: str = ""
+    how: str = ""
+    source: str = ""
+    note: str = ""
+    verdict: str = ""
+    verdict_note: str = ""
+    reading: str = ""
+    care: tuple[str, ...] = ()
+    says: str = ""
+    say: tuple[str, ...] = ()
+    part_of: str = ""
+    digits: int | None = None
+    k: int | None = None
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        if self.id and not _ID.fullmatch(self.id):
+            raise AeliusError("id", self.id, "lower case letters, digits and _, a letter first")
+        if self.kind not in KINDS:
+            raise AeliusError(f"{self.id or 'num'}: kind", self.kind, "one of " + ", ".join(KINDS))
+        if self.verdict and self.verdict not in VERDICTS:
+            raise AeliusError(f"{self.id}: verdict", self.verdict, "one of " + ", ".join(VERDICTS))
+        if self.k not in (None, 1000, 1024):
+            raise AeliusError(f"{self.id}: k", self.k, "1024 or 1000")
+        if not self.label:
+            raise AeliusError(f"{self.id or 'num'}: label", self.label, "a few words that say what it is")
+
+    @property
+    def exact(self) -> int | Fraction | None:
+        """The value as arithmetic takes it; None for text and for several numbers."""
+        return fraction(self.value) if isinstance(self.value, int | float) else None
+
+    @property
+    def text(self) -> str:
+        """How the number is said when nothing asks for another rounding."""
+        return show(self)
+
+
+def fraction(value: int | float) -> int | Fraction:
+    """A number exactly as it is written: 84.8 is 848 tenths, not the float beside it."""
+    if isinstance(value, int):
+        return value
+    exact = Fraction(repr(value))
+    return exact.numerator if exact.denominator == 1 else exact
+
+
+def show(number: Number) -> str:
+    """A number for people: every digit of an integer, six of anything else (or as many as its source gives).
+
+    >>> show(num(28131328, "one block", unit="bytes")), show(num(289661 / 262144, "gap", unit="x"))
+    ('28,131,328 bytes', '1.10497x')
+    """
+    if isinstance(number.value, str):
+        return number.value
+    if isinstance(number.value, tuple):
+        return ", ".join(show(replace(number, value=part)) for part in number.value)
+    value = number.value
+    if isinstance(value, int) and not isinstance(value, bool):
+        said = f"{value:,}"
+    else:
+        digits = number.digits or 6
+        power = len(str(int(abs(value)))) if abs(value) >= 1 else 1
+        said = f"{value:,.{max(0, digits - power)}f}"
+        if number.digits is None and "." in said:
+            said = said.rstrip("0").rstrip(".")
+        if value and not said.strip("-0."):
+            said = f"{value:.{digits}g}"
+    unit = number.unit
+    if value == 1 and len(unit) > 2 and unit.isalpha() and unit.endswith("s"):
+        unit = unit[:-1]
+    return said + (unit if unit in ("%", "x", "") else " " + unit)
+
+
+def num(
+    value: object,
+    label: str,
+    how: str = "",
+    unit: str = "",
+    kind: str = "derived",
+    source: str = "",
+    say: tuple[str, ...] | list[str] | None = None,
+    *,
+    k: int | None = None,
+    digits: int | None = None,
+) -> Number:
+    """A number that a note records: its value in `unit`, a label of a few words, and how it came about.
+
+    `how` that begins with "=" is evaluated over the ids known so far, and must agree: "= pool / request_limit".
+    `value` is an int, a Fraction, a Decimal or a float (kept to 12 digits), or a text. A percentage is given as
+    100 * part / whole. `digits` limits how many a text may say, where an input is measured.
+
+    >>> num(Fraction(289661, 262144), "pool over one full request", unit="x").value
+    1.10496902466
+    """
+    return Number(
+        value=plain(value, label), label=label, how=how.strip(), unit=unit, kind=kind, source=source,
+        say=tuple(say or ()), k=k, digits=digits,
+    )  # fmt: skip
+
+
+def plain(value: object, field: str = "value") -> Value:
+    """The value as the ledger keeps it: an int, a float of at most 12 digits, or a text."""
+    if hasattr(value, "item") and not isinstance(value, int | float):  # numpy's scalars
+        value = value.item()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, Fraction | Decimal | float):
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            raise AeliusError(field, value, "a finite number")
+        if isinstance(value, Fraction | Decimal) and value == int(value):
+            return int(value)
+        return float(f"{float(value):.12g}")
+    if isinstance(value, list | tuple):
+        return tuple(plain(part, field) for part in value)
+    raise AeliusError(field, value, "an int, a Fraction, a Decimal, a float or a text")
+
+
+class Ledger(Mapping[str, Number]):
+    """All numbers by id, in order: the article's, facts, then each note's."""
+
+    def __init__(self, numbers: list[Number]) -> None:
+        self._numbers: dict[str, Number] = {}
+        twice = []
+        for number in numbers:
+            if number.id in self._numbers:
+                twice.append(f"{number.id} ({self._numbers[number.id].origin}, {number.origin})")
+            self._numbers.setdefault(number.id, number)
+        if twice:
+            raise AeliusError("ids", "; ".join(twice), "each id recorded once")
+
+    def __getitem__(self, key: str) -> Number:
+        return self._numbers[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def values_by_id(self) -> dict[str, object]:
+        """What a formula may use: the numbers that are one number."""
+        return {key: number.exact for key, number in self._numbers.items() if number.exact is not None}
+
+    def disagreements(self) -> list[str]:
+        """Entries whose formula does not come to their value, one sentence each."""
+        values = self.values_by_id()
+        found = []
+        for number in self._numbers.values():
+            try:
+                agree(number, values)
+            except AeliusError as error:
+                found.append(str(error))
+        return found
+
+
+def agree(number: Number, values: Mapping[str, object]) -> None:
+    """Raise AeliusError if the formula of a number does not come to its value (to 1 part in 10**9 for a float)."""
+    if not number.how.startswith("="):
+        return
+    result = evaluate(number.how[1:], values)
+    value = number.exact
+    if value is None:
+        raise AeliusError(f"{number.id}: how", number.how, "a number for a value; this one is text")
+    same = result == value if isinstance(result, int) and isinstance(value, int) else None
+    if same is None:
+        same = abs(Fraction(result) - Fraction(value)) <= Fraction(1, 10**9) * abs(Fraction(value))
+        same = same and not (isinstance(value, int) and number.digits is None and Fraction(result).denominator != 1)
+    if not same:
+        shown = result if isinstance(result, int) else float(result)
+        raise AeliusError(f"{number.id}: value", number.value, f"what its formula {number.how!r} comes to, {shown:,}")
+
+
+@cache
+def published() -> Ledger:
+    """The article's numbers and the other facts, read from the package's own files."""
+    return Ledger([*_toml("article.toml", "given"), *_toml("facts.toml", "external")])
+
+
+def _toml(name: str, kind: str) -> list[Number]:
+    text = (PACKAGE / name).read_text(encoding="utf-8")
+    origin = name.removesuffix(".toml")
+    found = []
+    for key, table in tomllib.loads(text, parse_float=Decimal).items():
+        digits = table.get("digits")
+        if isinstance(table["value"], Decimal) and digits is None:
+            digits = len(table["value"].as_tuple().digits)
+        found.append(
+            Number(
+                id=key,
+                **{**{"kind": kind, "source": ARTICLE if origin == "article" else ""}, **table}
+                | {
+                    "value": plain(table["value"], key),
+                    "digits": digits,
+                    "say": tuple(table.get("say", ())),
+                    "care": tuple(table.get("care", ())),
+                    "origin": origin,
+                },
+            )
+        )
+    return found
+
+
+def given(key: str) -> Any:
+    """The value of one of the article's numbers, or of another fact: an int, an exact Fraction, a text or a list of them.
+
+    >>> given("pool"), given("edit_peak"), given("wall")
+    (289661, Fraction(411, 100), '64K')
+    >>> given("poool")
+    Traceback (most recent call last):
+    aelius_math.units.AeliusError: given: got 'poool', expected an id of article.toml or facts.toml
+    """
+    if key not in published():
+        raise AeliusError("given", key, "an id of article.toml or facts.toml")
+    value = published()[key].value
+    if isinstance(value, tuple):
+        return [fraction(part) if isinstance(part, int | float) else part for part in value]
+    return fraction(value) if isinstance(value, int | float) else value
+
+
+_recorded: dict[str, Number] = {}
+"""What this kernel has recorded so far; a note is one kernel."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What `numbers` returns: a cell that ends with it stores its numbers in the notebook and shows them as a table."""
+
+    entries: tuple[Number, ...] = field(default=())
+
+    def __getitem__(self, key: str) -> Number:
+        return next(number for number in self.entries if number.id == key)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
+        return {MIME: [_stored(number) for number in self.entries], "text/html": self.html(), "text/plain": repr(self)}
+
+    def html(self) -> str:
+        """A table, one row a number: what it is, the number, how, its id."""
+        rows = "".join(
+            f'<tr id="num-{n.id}"><td>{html.escape(n.label)}</td><td class="value">{html.escape(long_text(n))}</td>'
+            f"<td>{html.escape(n.how or n.source)}</td><td><code>{n.id}</code></td></tr>"
+            for n in self.entries
+        )
+        head = "<tr><th>what</th><th>number</th><th>how</th><th>id</th></tr>"
+        return f'<table class="numbers"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{n.id} = {long_text(n)}  {n.how or n.source}".rstrip() for n in self.entries)
+
+
+def long_text(number: Number) -> str:
+    """The number, and beside bytes of a KiB or more the same for people."""
+    if number.unit == "bytes" and isinstance(number.value, int) and abs(number.value) >= KIB:
+        return f"{show(number)} ({'-' * (number.value < 0)}{show_bytes(abs(number.value))})"
+    return show(number)
+
+
+def _stored(number: Number) -> dict[str, object]:
+    """A number as a notebook keeps it: the fields that say something."""
+    fields = ("id", "value", "unit", "kind", "label", "how", "source", "say", "digits", "k")
+    values = {name: getattr(number, name) for name in fields}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v not in ("", None, ())}
+
+
+def numbers(**entries: Number) -> Recorded:
+    """Record numbers under their ids: the last expression of a cell. Formulas are evaluated and must agree.
+
+    >>> numbers(gap=num(given("pool") - given("request_limit"), "the gap", "= pool - request_limit", "tokens"))
+    gap = 27,517 tokens  = pool - request_limit
+    >>> numbers(gap=num(27_518, "the gap", "= pool - request_limit", "tokens"))
+    Traceback (most recent call last):
+    aelius_math.units.AeliusError: gap: value: got 27518, expected what its formula '= pool - request_limit' comes to, 27,517
+    """
+    recorded = [replace(number, id=key) for key, number in entries.items()]
+    for number in recorded:
+        if number.id in published():
+            raise AeliusError("id", number.id, f"a new id; {published()[number.id].origin}.toml has this one")
+    known = {number.id: number for number in [*published().values(), *_recorded.values(), *recorded]}
+    values: dict[str, object] = {key: n.exact for key, n in known.items() if n.exact is not None}
+    for number in recorded:
+        try:
+            agree(number, values)
+        except AeliusError as error:
+            if "known ids" not in error.expected:
+                raise
+            agree(number, {**_of_other_notes(), **values})
+    _recorded.update({number.id: number for number in recorded})
+    return Recorded(tuple(recorded))
+
+
+@cache
+def _of_other_notes() -> dict[str, object]:
+    """Numbers that the committed notebooks hold, for a formula that builds on another note."""
+    return Ledger(_notes(find_root())).values_by_id()
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The repository: the first folder with notebooks/ and aelius_math/, from `start` up, or around the package."""
+    for folder in ([start, *start.parents] if start else [PACKAGE.parent]):
+        if (folder / "notebooks").is_dir() and (folder / "aelius_math").is_dir():
+            return folder
+    raise AeliusError(
+        "ledger", str(start or PACKAGE.parent),
+        "a checkout of the repository, with notebooks/ and aelius_math/; the derived numbers live in its notebooks (--root DIR)",
+    )  # fmt: skip
+
+
+def _notes(root: Path) -> list[Number]:
+    found = []
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        try:
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise AeliusError("notebook", path.name, "a notebook in JSON, with cells") from error
+        for cell in cells:
+            for output in cell.get("outputs", ()):
+                for entry in output.get("data", {}).get(MIME, ()):
+                    found.append(_read(entry, path.stem))
+    return found
+
+
+def _read(entry: dict[str, Any], note: str) -> Number:
+    value = entry["value"]
+    return Number(
+        **{
+            **entry,
+            "value": tuple(value) if isinstance(value, list) else value,
+            "say": tuple(entry.get("say", ())),
+            "note": note,
+            "origin": note,
+        }
+    )
+
+
+def collect(root: Path | str | None = None) -> Ledger:
+    """All numbers: the article's and the facts, then what the committed notebooks under `root` recorded.
+
+    Raises AeliusError for an id recorded twice. Nothing is run.
+    """
+    folder = find_root(Path(root).resolve() if root else None)
+    return Ledger([*published().values(), *_notes(folder)])
+
+
+__all__ = ["GIB", "Ledger", "Number", "Recorded", "collect", "given", "num", "numbers"]
