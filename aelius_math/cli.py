@@ -21,6 +21,7 @@ from aelius_math.units import AeliusError
 
 COMMANDS = {
     "model": "what a model keeps for a conversation, in bytes",
+    "ladder": "how a pool is handed out to many conversations",
     "pool": "how many tokens vLLM's KV cache holds on your cards",
     "ledger": "every number of the notes: value, unit, how it came about, and the article's verdict",
 }
