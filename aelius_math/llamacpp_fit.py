@@ -1,0 +1,404 @@
+"""llama.cpp's fit pass as a decision procedure: does a model fit beside its margin, and what moves if it does not.
+
+Source: common/fit.cpp, common_params_fit_impl. Its steps, in its order:
+
+1. Project. A dry run without weights gives the bytes that each device would use; `free` is read while it exists.
+   Every device keeps its margin: "no changes needed".
+2. Context. Only if -c is unset: shrink it, along a line from the floor to the full length.
+3. Abort, if the user has fixed what would be moved (-ngl, -ot, -ts, -sm row). A warning: loading goes on.
+4. Layers. Whole layers leave the device, layer 0 first; the output and MTP stay. One MiB too many costs a layer.
+
+This module decides for one device; `aelius_math.llamacpp_devices` for several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from aelius_math.cache import Layers, Recurrent
+from aelius_math.llamacpp_builds import (
+    FIT_CTX,
+    FIT_TARGET_MIB,
+    REPLAYED_27B,
+    BlockWeights,
+    is_qwen_27b,
+    mib_bytes,
+)
+from aelius_math.llamacpp_memory import PAD, Context, Memory, at, memory
+from aelius_math.model import Model
+from aelius_math.units import MIB, AeliusError, round_up, whole
+
+ONE_CACHE_A_LAYER = (
+    "FullAttention",
+    "SlidingWindow",
+    "ChunkedAttention",
+    "MLA",
+    "GatedDeltaNet",
+    "KimiDelta",
+)
+"""Kinds that stand for one layer of the file each; models of other kinds may have layers that keep nothing."""
+
+MOST_CELLS = (1 << 32) - PAD
+"""n_ctx is a uint32: a context that still fits here has no wall."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One layer of the file: which of the model's kinds it is, and the bytes of its weights."""
+
+    layer: Layers
+    weights_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What the fit pass finds. Sizes are bytes; the same name with `_mib` is bytes / 2**20. None: not known.
+
+    `verdict`: "fits"; "evict", a deficit was found; "context reduced", -c was unset and has been shrunk until it
+    fits; "unknown", the answer hangs on a compute buffer that nobody measured. `action`: what the pass then does.
+    `known_bytes` leaves out a compute constant that is not known; `projected_bytes` is what the log prints.
+    `layers_kept` of `layers_total` are the log's units: layers, the output, the MTP layer.
+    `counted_twice_bytes`: recurrent state by which `free_bytes` is short although `projected_bytes` holds it.
+    `fused_ops`: whether the fused recurrent kernel stays on for every layer; None where unsettled, or none is used.
+    """
+
+    verdict: str
+    action: str
+    build: str
+    memory: Memory
+    known_bytes: int
+    projected_bytes: int | None
+    free_bytes: int
+    margin_bytes: int
+    leave_bytes: int | None
+    deficit_bytes: int | None
+    counted_twice_bytes: int
+    layers_kept: int | None
+    layers_total: int | None
+    n_ctx: int
+    wall_tokens: int | None
+    fused_ops: bool | None
+
+    @property
+    def fits(self) -> bool:
+        return self.verdict in ("fits", "context reduced")
+
+    @property
+    def projected_mib(self) -> float | None:
+        return as_mib(self.projected_bytes)
+
+    @property
+    def free_mib(self) -> float:
+        return self.free_bytes / MIB
+
+    @property
+    def margin_mib(self) -> float:
+        return self.margin_bytes / MIB
+
+    @property
+    def leave_mib(self) -> float | None:
+        return as_mib(self.leave_bytes)
+
+    @property
+    def deficit_mib(self) -> float | None:
+        return as_mib(self.deficit_bytes)
+
+
+def as_mib(size: int | None) -> float | None:
+    """MiB [float, exact: a power of two divides] of a size that may not be known."""
+    return None if size is None else size / MIB
+
+
+def room(used: int, free: int, margin: int) -> tuple[int, int]:
+    """Left and lacking [int, int] on a device: free - used, and what that is short of the margin; in one unit.
+
+    >>> room(17885, 21755, 1576), room(20619, 21728, 1186)
+    ((3870, 0), (1109, 77))
+    """
+    return free - used, max(0, used + margin - free)
+
+
+def reduced_context(floor: int, full: int, at_floor: int, at_full: int, target: int, align: int = PAD) -> int:
+    """Tokens [int] to which an unset context is shrunk: where a line from (floor, at_floor) to (full, at_full) meets
+    the target, rounded down to `align`; the floor, where even that does not fit.
+
+    >>> reduced_context(4096, 131072, 1000, 5000, 3000), reduced_context(4096, 131072, 8000, 33000, 7162)
+    (67584, 4096)
+    """
+    if target <= at_floor or at_full <= at_floor:
+        return floor
+    n_ctx = floor + (full - floor) * (target - at_floor) // (at_full - at_floor)
+    return max(n_ctx - n_ctx % align, floor)
+
+
+def abort_reason(n_gpu_layers: int | None, override_tensor: bool = False) -> str | None:
+    """Why the pass stops before it moves layers, in the log's words; None: it goes on.
+
+    >>> abort_reason(99)
+    'n_gpu_layers already set by user to 99, abort'
+    """
+    if n_gpu_layers is not None:
+        return f"n_gpu_layers already set by user to {n_gpu_layers}, abort"
+    return "model_params::tensor_buft_overrides already set by user, abort" if override_tensor else None
+
+
+def blocks_of(model: Model, weights: BlockWeights) -> tuple[Block, ...]:
+    """The layers front to back, from an order of kinds that repeats and a weight for each kind."""
+    kinds = {type(layer).__name__: layer for layer in model.layers}
+    total = sum(layer.num_layers for layer in model.layers)
+    order = [weights.pattern[place % len(weights.pattern)] for place in range(total)]
+    for kind, layer in kinds.items():
+        if order.count(kind) != layer.num_layers or kind not in weights.by_kind:
+            raise AeliusError(
+                "pattern", weights.pattern, f"an order with {layer.num_layers} layers of {kind}"
+            )
+    return tuple(
+        Block(layer=kinds[kind], weights_bytes=mib_bytes("weights", weights.by_kind[kind])) for kind in order
+    )
+
+
+def layer_cache_bytes(layer: Layers, found: Memory) -> int:
+    """Bytes [int] of cache or state that one layer of this kind keeps, for all slots."""
+    if isinstance(layer, Recurrent):
+        return 4 * (layer.conv_elements() + layer.state_elements()) * found.recurrent_rows
+    return sum(cache.size_bytes // cache.layers for cache in found.caches if cache.spec is layer)
+
+
+def units_total(model: Model, context: Context) -> int | None:
+    """Units [int] of the log's "offloaded x/y layers": layers, output, MTP; None where layers cannot be counted."""
+    if any(type(layer).__name__ not in ONE_CACHE_A_LAYER for layer in model.layers):
+        return None
+    mtp = sum(layer.num_layers for layer in model.mtp_layers)
+    loads_mtp = context.draft_max or not context.rules.fit_counts_mtp_block
+    return sum(layer.num_layers for layer in model.layers) + 1 + (mtp if loads_mtp else 0)
+
+
+def evicted(blocks: Sequence[Block], found: Memory, over: int, at_least: int = 0) -> int:
+    """Layers [int] that leave the device, layer 0 first, until at least `over` bytes are gone."""
+    moved = count = 0
+    for block in blocks:
+        if moved >= over and count >= at_least:
+            break
+        moved += block.weights_bytes + layer_cache_bytes(block.layer, found)
+        count += 1
+    return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One device and what competes for it; asked at one context size after another."""
+
+    model: Model
+    context: Context
+    free: int
+    weights: int
+    target: int
+    constant: int | None
+    """Bytes of the compute buffers' constant, from the caller's own log; None: as measured, where it was."""
+
+    def needs(self, n_ctx: int | None) -> tuple[int, int, bool]:
+        """Bytes used, bytes of margin, and whether nothing is missing from them, at a context size."""
+        found = memory(self.model, at(self.context, n_ctx))
+        main = found.constant_bytes if self.constant is None else self.constant
+        extra = found.draft_constant_bytes if self.constant is None else 0
+        used = self.weights + found.kv_bytes + found.swa_bytes + found.recurrent_bytes
+        used += found.mask_bytes + found.scratch_bytes + (main or 0)
+        draft = (
+            (found.draft_kv_bytes or 0) + found.draft_mask_bytes + found.draft_scratch_bytes + (extra or 0)
+        )
+        known = main is not None and extra is not None
+        if self.context.rules.draft_in_margin:
+            return used, self.target + draft, known
+        return used + draft, self.target, known
+
+    def passes(self, n_ctx: int) -> bool:
+        used, margin, known = self.needs(n_ctx)
+        return known and not room(used, self.free, margin)[1]
+
+    def wall(self) -> int | None:
+        """Tokens [int] of the largest context that fits, as the engine pads it; 0: none does; None: no wall."""
+        step = PAD * self.context.streams
+        return largest(self.passes, step, round_up(min(self.context.n_ubatch, self.context.n_batch), step))
+
+
+def largest(passes: Callable[[int], bool], step: int, start: int) -> int | None:
+    """The largest multiple of step that passes; `passes` holds from `start` to the wall, and may fail below it."""
+    high = start
+    while passes(high):
+        if high > MOST_CELLS // 2:
+            return None
+        high *= 2
+    if high == start:
+        return max((size for size in range(step, start, step) if passes(size)), default=0)
+    low = high // 2
+    while high - low > step:
+        middle = (low + high) // 2 // step * step
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
+
+def free_as_read(
+    found: Memory, context: Context, free_mib: float | None, free_before_mib: float | None
+) -> tuple[int, int]:
+    """Free bytes as the pass reads them, and the recurrent state that they are short by (0 as read: it is in them)."""
+    if free_mib is not None and free_before_mib is None:
+        return mib_bytes("free_mib", free_mib), 0
+    if free_before_mib is None or free_mib is not None:
+        raise AeliusError(
+            "free_mib", free_mib, "one of free_mib (as fit reads it) and free_before_mib (at start)"
+        )
+    twice = found.recurrent_bytes if context.rules.state_counted_twice else 0
+    return mib_bytes("free_before_mib", free_before_mib) - twice, twice
+
+
+def fit(
+    model: Model,
+    context: Context,
+    *,
+    free_mib: float | None = None,
+    weights_mib: float,
+    fit_target_mib: float = FIT_TARGET_MIB,
+    vision_mib: float = 0,
+    n_gpu_layers: int | None = None,
+    free_before_mib: float | None = None,
+    compute_mib: float | None = None,
+    blocks: Sequence[Block] | None = None,
+    override_tensor: bool = False,
+) -> Fit:
+    """Whether a model fits one device beside its margin, by how much [bytes], and what the fit pass does if not.
+
+    `free_mib`: free memory as the pass reads it, the number after "vs." in its line. `free_before_mib` instead of
+    it: free memory before the server starts; a build that counts the recurrent state twice reads that much less.
+    `weights_mib`: weights on the device. `vision_mib`: mmproj weights and compute, which go to the margin.
+    `compute_mib`: both compute buffers together, from your own log, where they have not been measured.
+    `blocks`: the file's layers front to back, which tell how many must move.
+
+    Raises AeliusError for sizes that are none, a draft without MTP layers, and an -ngl that leaves layers out when
+    `blocks` does not say which bytes go with them.
+    """
+    found = memory(model, context)
+    if found.draft_kv_bytes is None:
+        raise AeliusError(
+            "draft_max", context.draft_max, "0: the model has no MTP layers, its drafter is not known"
+        )
+    free, twice = free_as_read(found, context, free_mib, free_before_mib)
+    weights = mib_bytes("weights_mib", weights_mib)
+    if blocks is None and is_qwen_27b(model) and abs(weights - REPLAYED_27B.weights_mib * MIB) < MIB:
+        blocks = blocks_of(model, REPLAYED_27B)
+    constant = None
+    if compute_mib is not None:
+        constant = mib_bytes("compute_mib", compute_mib) - found.compute_growing_bytes
+        if constant < 0:
+            least = found.compute_growing_bytes / MIB
+            raise AeliusError(
+                "compute_mib", compute_mib, f"at least the {least:.2f} MiB that follow from the context"
+            )
+    total = units_total(model, context)
+    if n_gpu_layers is not None:
+        weights -= left_out(n_gpu_layers, total, blocks, found)
+    case = Case(
+        model=model,
+        context=context,
+        free=free,
+        weights=weights,
+        target=mib_bytes("fit_target_mib", fit_target_mib) + mib_bytes("vision_mib", vision_mib),
+        constant=constant,
+    )
+    used, margin, known = case.needs(context.n_ctx)
+    leave, deficit = room(used, free, margin)
+    abort = abort_reason(n_gpu_layers, override_tensor)
+    verdict, kept, n_ctx, action = decide(case, total, blocks, abort)
+    if n_gpu_layers is not None and total is not None:
+        kept = min(n_gpu_layers, total)
+    moved = {"unknown": None, "evict": abort is None}.get(verdict, False)
+    if kept is not None:
+        moved = kept != total
+    return Fit(
+        verdict=verdict,
+        action=action,
+        build=context.build,
+        memory=found,
+        known_bytes=used,
+        projected_bytes=used if known else None,
+        free_bytes=free,
+        margin_bytes=margin,
+        leave_bytes=leave if known else None,
+        deficit_bytes=deficit if known else None,
+        counted_twice_bytes=twice,
+        layers_kept=kept,
+        layers_total=total,
+        n_ctx=n_ctx,
+        wall_tokens=case.wall() if known else None,
+        fused_ops=fused_ops(model, context, moved),
+    )
+
+
+def left_out(n_gpu_layers: int, total: int | None, blocks: Sequence[Block] | None, found: Memory) -> int:
+    """Bytes [int] of the layers that the user's own -ngl leaves on the CPU, front layers first."""
+    out = None if total is None else max(0, total - whole("n_gpu_layers", n_gpu_layers, 0))
+    if out is None or (out and (blocks is None or out > len(blocks))):
+        expected = (
+            f"at least {total}, or blocks" if total else "none set: this model's layers cannot be counted"
+        )
+        raise AeliusError("n_gpu_layers", n_gpu_layers, expected)
+    return sum(block.weights_bytes + layer_cache_bytes(block.layer, found) for block in (blocks or ())[:out])
+
+
+def decide(
+    case: Case, total: int | None, blocks: Sequence[Block] | None, abort: str | None
+) -> tuple[str, int | None, int, str]:
+    """The pass itself: verdict, units kept, context, and what is done."""
+    context, rules = case.context, case.context.rules
+    used, margin, known = case.needs(context.n_ctx)
+    n_ctx = context.split(case.model.max_position_embeddings)[0]
+    target = case.free - margin
+    if used <= target:
+        if known:
+            return "fits", total, n_ctx, "no changes needed"
+        return (
+            "unknown",
+            None,
+            n_ctx,
+            "hangs on the constant part of the compute buffer, which is not known here",
+        )
+    action = ""
+    if context.n_ctx is None:
+        streams = context.streams if rules.context_per_slot else 1
+        full, floor = context.asked(case.model.max_position_embeddings), FIT_CTX * streams
+        if full > floor:
+            at_floor = case.needs(floor)[0]
+            n_ctx = reduced_context(floor, full, at_floor, used, target, PAD * streams)
+            action = f"context size reduced from {full} to {n_ctx}; "
+            if at_floor <= target:
+                return "context reduced" if known else "unknown", total, n_ctx, action + "entire model fits"
+            used = at_floor
+    if abort:
+        return (
+            "evict",
+            None,
+            n_ctx,
+            action + f"failed to fit params to free device memory: {abort}; loading goes on",
+        )
+    least = 1 if case.model.mtp_layers and not rules.fit_counts_mtp_block else 0
+    if blocks is None or total is None or not known:
+        return "evict", None, n_ctx, action + "whole layers move to the CPU, layer 0 first"
+    moved = evicted(blocks, memory(case.model, at(context, n_ctx)), used - target, least)
+    return (
+        "evict",
+        total - moved,
+        n_ctx,
+        action + f"{moved} of {len(blocks)} layers move to the CPU, layer 0 first",
+    )
+
+
+def fused_ops(model: Model, context: Context, moved: bool | None) -> bool | None:
+    """Whether the fused recurrent kernel stays on; None: unsettled, or the model has no recurrent layers.
+
+    Drafts are verified several tokens at a time, by the chunked kernel, which is the one that is switched off.
+    """
+    if not any(isinstance(layer, Recurrent) for layer in model.layers):
+        return None
+    if not context.rules.one_layer_disables_fused or moved is False:
+        return True
+    return False if moved and context.draft_max else None

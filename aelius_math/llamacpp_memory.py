@@ -1,0 +1,347 @@
+"""What llama.cpp allocates for a model and its flags, before any fit pass: caches, recurrent state, compute buffer.
+
+Sources, the same in both builds: src/llama-context.cpp (the context split), src/llama-kv-cache.cpp (rows),
+src/llama-kv-cache-iswa.cpp (window cells), src/llama-memory-recurrent.cpp and src/llama-hparams.cpp (state),
+ggml/src/ggml-cuda/fattn.cu and fattn-common.cuh (the f16 copy in the compute buffer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aelius_math import dtypes
+from aelius_math.cache import MLA, FullAttention, Layers, Recurrent
+from aelius_math.llamacpp_builds import AUTO_SLOTS, Build, build_of, measured, mib_bytes
+from aelius_math.model import Model
+from aelius_math.units import AeliusError, round_up, whole
+
+PAD = 256
+"""Cells of a stream are a multiple of this (src/llama-context.cpp)."""
+
+CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+"""What -ctk, -ctv, -ctkd and -ctvd take (common/arg.cpp)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """The flags that size a context; names are llama.cpp's.
+
+    `n_ctx` is -c: None left unset, 0 "all of the model's". `n_seq_max` is -np, the slots: None left unset, which is
+    four slots over one unified cache; a number alone splits the context among them, as `-np 2` does. `kv_unified`
+    is -kvu, None as the engine decides. `draft_max` is --spec-draft-n-max with an MTP draft on; 0 is drafting off.
+
+    >>> Context(n_ctx=65536, n_seq_max=2).split(262144), Context(n_ctx=4096, n_seq_max=10).split(262144)
+    ((65536, 32768), (5120, 512))
+    """
+
+    n_ctx: int | None
+    n_seq_max: int | None = 1
+    kv_unified: bool | None = None
+    type_k: str = "f16"
+    type_v: str = "f16"
+    type_k_draft: str = "f16"
+    type_v_draft: str = "f16"
+    draft_max: int = 0
+    n_ubatch: int = 512
+    n_batch: int = 2048
+    build: str = "oct"
+
+    def __post_init__(self) -> None:
+        if self.n_ctx is not None:
+            whole("n_ctx", self.n_ctx, 0, (1 << 32) - PAD)
+        if self.n_seq_max is not None:
+            whole("n_seq_max", self.n_seq_max, 1, 256)
+        if self.kv_unified not in (None, True, False):
+            raise AeliusError(
+                "kv_unified", self.kv_unified, "True, False, or None for the engine's own choice"
+            )
+        for field in ("type_k", "type_v", "type_k_draft", "type_v_draft"):
+            if getattr(self, field) not in CACHE_TYPES:
+                raise AeliusError(field, getattr(self, field), "one of " + ", ".join(CACHE_TYPES))
+        whole("draft_max", self.draft_max, 0, 1024)
+        whole("n_ubatch", self.n_ubatch, 1, 1 << 24)
+        whole("n_batch", self.n_batch, 1, 1 << 24)
+        build_of(self.build)
+
+    @property
+    def slots(self) -> int:
+        return AUTO_SLOTS if self.n_seq_max is None else self.n_seq_max
+
+    @property
+    def unified(self) -> bool:
+        return self.n_seq_max is None if self.kv_unified is None else bool(self.kv_unified)
+
+    @property
+    def streams(self) -> int:
+        """Separate runs of cells in each cache: one a slot when the cache is split, one in all when it is unified."""
+        return 1 if self.unified else self.slots
+
+    @property
+    def rules(self) -> Build:
+        return build_of(self.build)
+
+    def asked(self, n_ctx_train: int | None) -> int:
+        """Tokens [int] asked for: -c, or what the build takes the model's own length to mean when -c is unset or 0."""
+        if self.n_ctx:
+            return self.n_ctx
+        if n_ctx_train is None:
+            raise AeliusError("n_ctx", self.n_ctx, "a context size: the model does not say its own")
+        return n_ctx_train * (self.streams if self.rules.context_per_slot else 1)
+
+    def split(self, n_ctx_train: int | None = None) -> tuple[int, int]:
+        """n_ctx and n_ctx_seq [int, int] as the log prints them: all cells, and those that one slot sees.
+
+        The engine pads up to 256 twice, in all and per slot; its message says "rounding down".
+        """
+        n_ctx = round_up(self.asked(n_ctx_train), PAD)
+        if self.unified:
+            return n_ctx, n_ctx
+        per_slot = round_up(n_ctx // self.slots, PAD)
+        if not per_slot:
+            raise AeliusError("n_ctx", self.n_ctx, f"at least {self.slots} tokens for {self.slots} slots")
+        return per_slot * self.slots, per_slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """One KV cache as the log prints it: `cells` are per stream, sizes are of all streams and layers."""
+
+    spec: Layers
+    role: str
+    layers: int
+    cells: int
+    streams: int
+    type_k: str
+    type_v: str
+    k_bytes: int
+    v_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.k_bytes + self.v_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What a context takes, in bytes; None where it is not known. `cells` are of one stream.
+
+    `kv_bytes` is the main cache, `swa_bytes` the windows, `recurrent_bytes` conv and state of all slots with their
+    rollback copies, `draft_kv_bytes` the MTP layer's own cache. `compute_bytes` is both contexts' CUDA compute
+    buffers: a derived part that grows with the context, and a constant that was measured on one model only.
+    """
+
+    build: str
+    n_ctx: int
+    n_ctx_seq: int
+    cells: int
+    streams: int
+    slots: int
+    n_ubatch: int
+    caches: tuple[Cache, ...]
+    recurrent_rows: int
+    conv_bytes: int
+    state_bytes: int
+    kv_bytes: int
+    swa_bytes: int
+    swa_cells: int | None
+    draft_kv_bytes: int | None
+    mask_bytes: int
+    scratch_bytes: int
+    draft_mask_bytes: int
+    draft_scratch_bytes: int
+    constant_bytes: int | None
+    draft_constant_bytes: int | None
+
+    @property
+    def recurrent_bytes(self) -> int:
+        return self.conv_bytes + self.state_bytes
+
+    @property
+    def compute_main_bytes(self) -> int | None:
+        """The main context's compute buffer: masks, one f16 copy of a layer's K and V, the measured constant."""
+        return (
+            None
+            if self.constant_bytes is None
+            else self.mask_bytes + self.scratch_bytes + self.constant_bytes
+        )
+
+    @property
+    def compute_draft_bytes(self) -> int | None:
+        """The draft context's compute buffer; 0 where nothing is drafted."""
+        if self.draft_constant_bytes is None:
+            return None
+        return self.draft_mask_bytes + self.draft_scratch_bytes + self.draft_constant_bytes
+
+    @property
+    def compute_growing_bytes(self) -> int:
+        """The part of both compute buffers that follows from the context, whatever the model."""
+        return self.mask_bytes + self.scratch_bytes + self.draft_mask_bytes + self.draft_scratch_bytes
+
+    @property
+    def compute_bytes(self) -> int | None:
+        main, draft = self.compute_main_bytes, self.compute_draft_bytes
+        return None if main is None or draft is None else main + draft
+
+
+def row_values(layer: FullAttention | MLA) -> tuple[int, int]:
+    """Values [int, int] in one token's K row and V row of one layer; MLA keeps K only (V is a view of it)."""
+    if isinstance(layer, MLA):
+        return layer.kv_lora_rank + layer.qk_rope_head_dim, 0
+    return layer.num_kv_heads * layer.head_size, layer.num_kv_heads * (layer.head_size_v or layer.head_size)
+
+
+def cache_row(layer: FullAttention | MLA, type_k: str, type_v: str) -> tuple[int, int]:
+    """Bytes [int, int] of one token's K row and V row in one layer: whole blocks of 32 where the type is quantised.
+
+    >>> cache_row(FullAttention(num_layers=16, num_kv_heads=4, head_size=256), "q8_0", "q4_0")
+    (1088, 576)
+    """
+    if isinstance(layer, MLA):
+        if layer.index_head_dim:
+            raise AeliusError(
+                "index_head_dim", layer.index_head_dim, "none: llama.cpp's index cache has not been read"
+            )
+        if type_k != type_v:
+            raise AeliusError(
+                "type_v", type_v, f"{type_k}, as type_k: llama.cpp refuses unequal types for MLA"
+            )
+    k_values, v_values = row_values(layer)
+    heads = (k_values,) if isinstance(layer, MLA) else (layer.head_size, layer.head_size_v or layer.head_size)
+    for field, name, size in zip(("type_k", "type_v"), (type_k, type_v), heads, strict=False):
+        if name in dtypes.BLOCK_BYTES and size % dtypes.BLOCK_VALUES:
+            raise AeliusError(field, name, f"a type that is not in blocks of 32: the head has {size} values")
+    return dtypes.row_bytes(type_k, k_values), dtypes.row_bytes(type_v, v_values)
+
+
+def window_cells(window: int, n_ctx_seq: int, slots: int, unified: bool, n_ubatch: int) -> int:
+    """Cells [int] of one stream of a sliding-window cache: the windows that share it and a micro-batch, padded up.
+
+    >>> window_cells(1024, 8192, 4, True, 512), window_cells(128, 131072, 1, False, 2048)
+    (4608, 2304)
+    """
+    return round_up(min(n_ctx_seq, window * (slots if unified else 1) + n_ubatch), PAD)
+
+
+def attention_caches(
+    layers: Sequence[Layers], context: Context, n_ctx_seq: int, n_ubatch: int, draft: bool = False
+) -> list[Cache]:
+    """The KV caches of the layers that keep K and V, the growing kinds first; recurrent layers keep none."""
+    type_k = context.type_k_draft if draft else context.type_k
+    type_v = context.type_v_draft if draft else context.type_v
+    caches: list[Cache] = []
+    for layer in layers:
+        if isinstance(layer, Recurrent):
+            continue
+        if not isinstance(layer, FullAttention | MLA):
+            raise AeliusError(
+                "layers", type(layer).__name__, "a kind of layer whose llama.cpp cache is known"
+            )
+        cells = n_ctx_seq
+        if layer.window is not None:
+            cells = window_cells(layer.window, n_ctx_seq, context.slots, context.unified, n_ubatch)
+        k_row, v_row = cache_row(layer, type_k, type_v)
+        rows = layer.num_layers * cells * context.streams
+        caches.append(
+            Cache(
+                spec=layer,
+                role=("draft " if draft else "") + ("full" if layer.window is None else "window"),
+                layers=layer.num_layers,
+                cells=cells,
+                streams=context.streams,
+                type_k=type_k,
+                type_v=type_v,
+                k_bytes=rows * k_row,
+                v_bytes=rows * v_row,
+            )
+        )
+    return sorted(caches, key=lambda cache: cache.role.endswith("window"))
+
+
+def mask_bytes(layers: Sequence[Layers], cells: int, n_ubatch: int) -> int:
+    """Bytes [int] of the f16 attention mask over the growing cache, [n_ubatch / streams, cells] for each stream."""
+    grows = any(not layer.recurrent and layer.window is None for layer in layers)
+    return cells * n_ubatch * 2 if grows else 0
+
+
+def scratch_bytes(layers: Sequence[Layers], all_cells: int, type_k: str, type_v: str) -> int:
+    """Bytes [int] of the f16 copy of K and V that CUDA's attention makes of one layer, where they are not f16 already.
+
+    In the compute buffer since PR 23907 (June 2026). Buffers are reused, so the largest layer counts.
+    """
+    sizes = [0]
+    for layer in layers:
+        if isinstance(layer, FullAttention | MLA) and layer.window is None:
+            k_values, v_values = row_values(layer)
+            copied = (k_values if type_k != "f16" else 0) + (v_values if type_v != "f16" else 0)
+            sizes.append(2 * copied * all_cells)
+    return max(sizes)
+
+
+def memory(model: Model, context: Context) -> Memory:
+    """Bytes that llama.cpp allocates for `context` over the weights, each kind apart.
+
+    The recurrent state is f32 whatever the cache types, one row a slot and `draft_max` more for rollback. The MTP
+    draft has a cache and a compute buffer of its own, of the draft types. A model without MTP layers has a drafter
+    that is a model of its own: its cache is not known here (None).
+
+    >>> from aelius_math.cache import GatedDeltaNet
+    >>> model = Model(name="27B", layers=(FullAttention(num_layers=16, num_kv_heads=4, head_size=256), GatedDeltaNet(
+    ...     num_layers=48, num_k_heads=16, num_v_heads=48, head_k_dim=128, head_v_dim=128, conv_kernel_size=4)),
+    ...     mtp_layers=(FullAttention(num_layers=1, num_kv_heads=4, head_size=256),))
+    >>> found = memory(model, Context(n_ctx=65536, n_seq_max=2, type_k="q8_0", type_v="q8_0", draft_max=1))
+    >>> [size / 2**20 for size in (found.kv_bytes, found.recurrent_bytes, found.draft_kv_bytes)]
+    [2176.0, 598.5, 256.0]
+    """
+    n_ctx, n_ctx_seq = context.split(model.max_position_embeddings)
+    n_ubatch = min(context.n_ubatch, context.n_batch, context.asked(model.max_position_embeddings))
+    caches = attention_caches(model.layers, context, n_ctx_seq, n_ubatch)
+    drafts: list[Cache] = []
+    if context.draft_max:
+        drafts = attention_caches(model.mtp_layers, context, n_ctx_seq, n_ubatch, draft=True)
+    rows = context.slots * (1 + context.draft_max) if model.conv_elements + model.state_elements else 0
+    windows = [cache for cache in caches if cache.role == "window"]
+    draft_quantised = "f16" != context.type_k_draft or "f16" != context.type_v_draft
+    constants = measured(model)
+    if context.slots * (1 + context.draft_max) > (constants.most_logit_rows if constants else 0):
+        constants = None
+    key = (n_ubatch, context.streams)
+    main_constant = constants.main_mib.get(key) if constants else None
+    draft_constant = main_constant if draft_quantised or not constants else constants.draft_f16_mib.get(key)
+    drafting = bool(drafts)
+    return Memory(
+        build=context.build,
+        n_ctx=n_ctx,
+        n_ctx_seq=n_ctx_seq,
+        cells=n_ctx_seq,
+        streams=context.streams,
+        slots=context.slots,
+        n_ubatch=n_ubatch,
+        caches=tuple(caches + drafts),
+        recurrent_rows=rows,
+        conv_bytes=4 * model.conv_elements * rows,
+        state_bytes=4 * model.state_elements * rows,
+        kv_bytes=sum(cache.size_bytes for cache in caches if cache.role == "full"),
+        swa_bytes=sum(cache.size_bytes for cache in windows),
+        swa_cells=windows[0].cells if windows else None,
+        draft_kv_bytes=sum(cache.size_bytes for cache in drafts) if drafts or not context.draft_max else None,
+        mask_bytes=mask_bytes(model.layers, n_ctx_seq, n_ubatch),
+        scratch_bytes=scratch_bytes(model.layers, n_ctx, context.type_k, context.type_v),
+        draft_mask_bytes=mask_bytes(model.mtp_layers, n_ctx_seq, n_ubatch) if drafting else 0,
+        draft_scratch_bytes=scratch_bytes(model.mtp_layers, n_ctx, context.type_k_draft, context.type_v_draft)
+        if drafting
+        else 0,
+        constant_bytes=None if main_constant is None else mib_bytes("constant", main_constant),
+        draft_constant_bytes=(
+            0
+            if not context.draft_max
+            else None
+            if draft_constant is None
+            else mib_bytes("constant", draft_constant)
+        ),
+    )
+
+
+def at(context: Context, n_ctx: int | None) -> Context:
+    """The same flags at another context size."""
+    return replace(context, n_ctx=n_ctx)

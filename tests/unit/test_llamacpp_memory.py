@@ -1,0 +1,419 @@
+"""llama.cpp's caches, state and compute buffer: golden runs and logs, the article's table by hand, properties, refusals."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llamacpp_models import LAYERS, QWEN_27B, delta, full, golden, model, printed
+
+from aelius_math.cache import MLA, FullAttention, GatedDeltaNet, Layers
+from aelius_math.llamacpp import Context, memory
+from aelius_math.llamacpp_builds import (
+    EMBEDDING_27B,
+    VISION_27B_MIB,
+    VOCABULARY_27B,
+    is_qwen_27b,
+    logits_buffer_bytes,
+)
+from aelius_math.llamacpp_memory import CACHE_TYPES, window_cells
+from aelius_math.model import Model
+from aelius_math.units import MIB, AeliusError
+
+RUNS = golden("llamacpp_memory.json")
+LOGS = golden("llamacpp_logs.json")
+
+
+def context_of(row, **other):
+    return Context(
+        n_ctx=row["ctx"],
+        n_seq_max=row["slots"],
+        kv_unified=row["kv_unified"],
+        type_k=row["type_k"],
+        type_v=row["type_v"],
+        n_ubatch=row["ubatch"],
+        **other,
+    )
+
+
+# golden: a real build's own log
+
+
+@pytest.mark.parametrize("build", ["jul", "oct"])
+def test_every_run_of_the_real_build_is_equal_to_the_hundredth_of_a_mib_or_refused_as_it_refuses(build):
+    loaded = refused = 0
+    for row in RUNS:
+        if "error" in row:
+            with pytest.raises(AeliusError, match="unequal types for MLA"):
+                memory(model(row["model"]), context_of(row, build=build))
+            refused += 1
+            continue
+        found, log = memory(model(row["model"]), context_of(row, build=build)), row["log"]
+        assert (found.n_ctx, found.n_ctx_seq) == (log["n_ctx"], log["n_ctx_seq"]), row
+        caches = [
+            {
+                "size": printed(cache.size_bytes),
+                "cells": cache.cells,
+                "layers": cache.layers,
+                "n_seq": found.slots,
+                "streams": cache.streams,
+                "k": printed(cache.k_bytes),
+                "v": printed(cache.v_bytes),
+            }
+            for cache in found.caches
+        ]
+        assert caches == log["kv"], row
+        assert printed(found.kv_bytes + found.swa_bytes) == printed(sum(c.size_bytes for c in found.caches))
+        state = log.get("rs")
+        if state:
+            assert (state["cells"], state["R"], state["S"], state["size"]) == (
+                found.recurrent_rows,
+                printed(found.conv_bytes),
+                printed(found.state_bytes),
+                printed(found.recurrent_bytes),
+            ), row
+        else:
+            assert found.recurrent_bytes == 0
+        loaded += 1
+    assert (loaded, refused) == (220, 11)
+
+
+def log_rows(*kinds):
+    return [row for row in LOGS if row["kind"] in kinds]
+
+
+def test_public_kv_lines_are_equal_as_printed():
+    rows = log_rows("kv")
+    for row in rows:
+        context = Context(n_ctx=row["cells"], type_k=row["tk"], type_v=row["tv"] or row["tk"])
+        (cache,) = [c for c in memory(model(row["geometry"]), context).caches if c.role == "full"]
+        assert printed(cache.size_bytes if row["tv"] else cache.k_bytes) == row["logged_MiB"], row
+    assert len(rows) == 22
+
+
+def test_public_sliding_window_lines_are_equal_as_printed():
+    rows = log_rows("swa")
+    for row in rows:
+        context = Context(
+            n_ctx=row["n_ctx"],
+            n_seq_max=row["n_seq"],
+            kv_unified=row["unified"],
+            n_ubatch=row["ub"],
+            n_batch=2048,
+            type_k=row["tk"],
+            type_v=row["tv"],
+        )
+        found = memory(model(row["geometry"]), context)
+        assert (found.swa_cells, printed(found.swa_bytes)) == (row["logged_cells"], row["logged_MiB"]), row
+    assert len(rows) == 6
+
+
+def test_public_recurrent_state_lines_are_equal_as_printed():
+    rows = log_rows("rs")
+    for row in rows:
+        context = Context(n_ctx=8192, n_seq_max=row["n_seq"], draft_max=row["n_rs_seq"])
+        assert printed(memory(model(row["geometry"]), context).recurrent_bytes) == row["logged_MiB"], row
+    assert len(rows) == 9
+
+
+def test_public_compute_lines_are_equal_as_printed_but_for_the_boot_that_had_evicted_two_layers():
+    evicted = 0
+    for row in log_rows("compute_main", "compute_full", "compute_mtp"):
+        context = Context(
+            n_ctx=row["n_ctx"], type_k="q4_0", type_v="q4_0", draft_max=1, n_ubatch=row["ub"], build="jul"
+        )
+        found = memory(QWEN_27B, context)
+        size = found.compute_draft_bytes if row["kind"] == "compute_mtp" else found.compute_main_bytes
+        if row["logged_MiB"] == 777.57:
+            assert printed(size) == 760.27
+            evicted += 1
+        elif row["kind"] == "compute_full":  # printed without decimals
+            assert round(size / MIB) == row["logged_MiB"]
+        else:
+            assert printed(size) == row["logged_MiB"], row
+    assert evicted == 1
+
+
+def test_the_draft_estimate_with_a_quantised_cache_is_equal_as_printed():
+    (row,) = log_rows("mtp_estimate_q8")
+    context = Context(
+        n_ctx=row["n_ctx"], type_k_draft="q8_0", type_v_draft="q8_0", draft_max=1, n_ubatch=row["ub"], n_batch=512
+    )
+    found = memory(QWEN_27B, context)
+    assert printed(found.draft_kv_bytes + found.compute_draft_bytes) == row["logged_MiB"] == 849.78
+
+
+def test_builds_before_june_2026_reserved_logits_for_every_row():
+    (row,) = log_rows("compute_logits")
+    assert logits_buffer_bytes(row["ub"], VOCABULARY_27B, EMBEDDING_27B) / MIB == row["logged_MiB"]
+
+
+def test_the_vision_constant_is_the_logged_worst_case_less_its_part_on_the_cpu():
+    (row,) = log_rows("mmproj")
+    assert round(VISION_27B_MIB + 24.93, 2) == row["logged_MiB"]
+
+
+# by hand
+
+JULY = {"n_seq_max": 2, "type_k": "q8_0", "type_v": "q8_0", "build": "jul"}
+
+
+@pytest.mark.parametrize(
+    ("k", "main", "scratch", "draft", "draft_q8", "masks"),
+    [
+        (64, 2176, 256, 256, 136, 64),
+        (80, 2720, 320, 320, 170, 80),
+        (84, 2856, 336, 336, 178.5, 84),
+        (86, 2924, 344, 344, 182.75, 86),
+    ],
+)
+def test_the_table_of_what_grows_on_the_articles_card(k, main, scratch, draft, draft_q8, masks):
+    found = memory(QWEN_27B, Context(n_ctx=k * 1024, draft_max=1, **JULY))
+    assert found.kv_bytes == main * MIB
+    assert found.scratch_bytes == scratch * MIB
+    assert found.draft_kv_bytes == draft * MIB
+    assert found.mask_bytes + found.draft_mask_bytes == masks * MIB
+    assert found.draft_scratch_bytes == 0
+    quantised = Context(n_ctx=k * 1024, draft_max=1, type_k_draft="q8_0", type_v_draft="q8_0", **JULY)
+    assert memory(QWEN_27B, quantised).draft_kv_bytes == draft_q8 * MIB
+
+
+def test_recurrent_state_is_counted_per_slot_and_once_more_for_each_drafted_token():
+    sizes = [memory(QWEN_27B, Context(n_ctx=65536, draft_max=k, **JULY)).recurrent_bytes / MIB for k in range(5)]
+    assert sizes == [299.25, 598.5, 897.75, 1197.0, 1496.25]
+    assert memory(QWEN_27B, Context(n_ctx=4096)).recurrent_bytes / MIB == 149.625
+
+
+def test_cache_types_do_not_touch_the_recurrent_state_and_its_dtype_in_the_model_does_not_either():
+    assert {
+        memory(QWEN_27B, Context(n_ctx=4096, type_k=name, type_v=name)).recurrent_bytes for name in CACHE_TYPES
+    } == {156_893_184}
+    half = GatedDeltaNet(**{**vars(delta(48, 16, 48)), "state_dtype": "bf16", "conv_dtype": "bf16"})
+    halved = Model(name="27B", layers=(full(16, 4, 256), half))
+    assert memory(halved, Context(n_ctx=4096)).recurrent_bytes == 156_893_184
+
+
+@pytest.mark.parametrize(
+    ("type_k", "type_v", "kib"),
+    [("f16", "f16", 64), ("q8_0", "q8_0", 34), ("q4_0", "q4_0", 18), ("q8_0", "q4_0", 26), ("f32", "f32", 128),
+     ("bf16", "bf16", 64), ("q5_1", "q4_1", 22), ("q5_0", "iq4_nl", 20)],
+)  # fmt: skip
+def test_bytes_of_a_token_by_row_type(type_k, type_v, kib):
+    found = memory(QWEN_27B, Context(n_ctx=1024, type_k=type_k, type_v=type_v))
+    assert found.kv_bytes == kib * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("flags", "split"),
+    [
+        ({"n_ctx": 4096, "n_seq_max": 10}, (5120, 512)),
+        ({"n_ctx": 1000}, (1024, 1024)),
+        ({"n_ctx": 1000, "n_seq_max": 3}, (1536, 512)),
+        ({"n_ctx": 1000, "n_seq_max": 3, "kv_unified": True}, (1024, 1024)),
+        ({"n_ctx": 84000, "n_seq_max": 2, "kv_unified": True}, (84224, 84224)),
+        ({"n_ctx": 84000, "n_seq_max": 2}, (84480, 42240)),
+        ({"n_ctx": 86000, "n_seq_max": 2}, (86016, 43008)),
+        ({"n_ctx": 65536, "n_seq_max": 2}, (65536, 32768)),
+        ({"n_ctx": 65536, "n_seq_max": None}, (65536, 65536)),
+        ({"n_ctx": 65536, "n_seq_max": None, "kv_unified": False}, (65536, 16384)),
+        ({"n_ctx": 1, "n_seq_max": 256}, (65536, 256)),
+    ],
+)
+def test_the_context_is_padded_up_in_all_and_per_slot(flags, split):
+    assert Context(**flags).split() == split
+
+
+def test_slots_are_split_when_their_number_is_given_and_share_one_pool_when_it_is_not():
+    given_two, left_unset = Context(n_ctx=65536, n_seq_max=2), Context(n_ctx=65536, n_seq_max=None)
+    assert (given_two.streams, given_two.unified) == (2, False)
+    assert (left_unset.streams, left_unset.unified, left_unset.slots) == (1, True, 4)
+
+
+def test_two_conversations_of_34k_fit_neither_half_of_a_split_64k_nor_the_whole_of_a_shared_one():
+    assert Context(n_ctx=65536, n_seq_max=2).split()[1] == 32_768 < 34 * 1024
+    assert Context(n_ctx=65536, n_seq_max=2, kv_unified=True).split()[0] == 65_536 < 2 * 34 * 1024
+    assert Context(n_ctx=84 * 1024, n_seq_max=2).split()[1] == 43_008 > 34 * 1024
+
+
+def test_splitting_or_sharing_does_not_change_what_the_cache_takes_but_halves_the_mask():
+    split = memory(QWEN_27B, Context(n_ctx=65536, draft_max=1, **JULY))
+    shared = memory(QWEN_27B, Context(n_ctx=65536, draft_max=1, kv_unified=True, **JULY))
+    assert (split.kv_bytes, split.draft_kv_bytes, split.scratch_bytes) == (
+        shared.kv_bytes,
+        shared.draft_kv_bytes,
+        shared.scratch_bytes,
+    )
+    assert (split.mask_bytes, shared.mask_bytes) == (32 * MIB, 64 * MIB)
+    assert split.cells * split.streams == shared.cells == 65_536
+
+
+def test_an_f16_cache_needs_no_copy_and_every_other_type_needs_one_of_the_parts_that_are_not_f16():
+    token = 2 * 4 * 256
+    for type_k, type_v, copied in [("f16", "f16", 0), ("q8_0", "f16", 1), ("f16", "q8_0", 1), ("bf16", "bf16", 2)]:
+        found = memory(QWEN_27B, Context(n_ctx=1024, type_k=type_k, type_v=type_v))
+        assert found.scratch_bytes == copied * token * 1024
+
+
+def test_mla_keeps_k_only_and_copies_it_once():
+    found = memory(model("dsv2lite"), Context(n_ctx=1024, type_k="q8_0", type_v="q8_0"))
+    assert found.kv_bytes == 27 * 576 // 32 * 34 * 1024
+    assert (found.caches[0].v_bytes, found.scratch_bytes) == (0, 576 * 2 * 1024)
+
+
+def test_a_head_with_unequal_k_and_v_is_counted_as_both():
+    layers = (FullAttention(num_layers=2, num_kv_heads=8, head_size=192, head_size_v=128),)
+    found = memory(Model(name="mimo", layers=layers), Context(n_ctx=256))
+    assert (found.caches[0].k_bytes, found.caches[0].v_bytes) == (2 * 8 * 192 * 2 * 256, 2 * 8 * 128 * 2 * 256)
+
+
+def test_a_window_takes_the_slots_that_share_it_a_micro_batch_and_never_more_than_the_context():
+    assert window_cells(1024, 8192, 4, True, 512) == 4608
+    assert window_cells(1024, 8192, 4, False, 512) == 1536
+    assert window_cells(1024, 1024, 1, False, 2048) == 1024
+    assert window_cells(128, 131072, 1, False, 512) == 768
+    assert window_cells(1000, 8192, 1, False, 100) == 1280
+
+
+def test_the_micro_batch_is_cut_by_the_batch_and_by_the_context():
+    assert memory(QWEN_27B, Context(n_ctx=4096, n_batch=256)).n_ubatch == 256
+    assert memory(QWEN_27B, Context(n_ctx=300)).n_ubatch == 300
+
+
+def test_the_constant_is_known_for_the_27b_at_the_settings_measured_and_for_nothing_else():
+    assert printed(memory(QWEN_27B, Context(n_ctx=65536, draft_max=1, **JULY)).compute_bytes) == 498.3
+    assert memory(model("llama8b"), Context(n_ctx=4096)).compute_bytes is None
+    assert memory(QWEN_27B, Context(n_ctx=4096, n_ubatch=1024)).compute_bytes is None
+    assert memory(QWEN_27B, Context(n_ctx=4096, n_seq_max=3)).compute_bytes is None
+    assert memory(QWEN_27B, Context(n_ctx=4096, n_seq_max=None)).compute_bytes is not None
+    assert memory(QWEN_27B, Context(n_ctx=4096, n_seq_max=2, draft_max=15)).compute_bytes is not None
+    assert memory(QWEN_27B, Context(n_ctx=4096, n_seq_max=2, draft_max=16)).compute_bytes is None
+    assert memory(model("llama8b"), Context(n_ctx=4096)).compute_growing_bytes == 4096 * 512 * 2
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (full(16, 4, 128), delta(48, 16, 48)),
+        (full(16, 8, 256), delta(48, 16, 48)),
+        (full(15, 4, 256), delta(48, 16, 48)),
+        (full(16, 4, 256), delta(47, 16, 48)),
+        (full(16, 4, 256), delta(48, 8, 48)),
+        (full(16, 4, 256), delta(48, 16, 32)),
+        (full(16, 4, 256),),
+        (full(16, 4, 256), full(48, 4, 256)),
+        (FullAttention(num_layers=16, num_kv_heads=4, head_size=256, head_size_v=128), delta(48, 16, 48)),
+    ],
+)
+def test_no_other_geometry_passes_for_the_27b(layers):
+    assert is_qwen_27b(QWEN_27B)
+    assert not is_qwen_27b(Model(name="other", layers=layers))
+
+
+def test_a_drafter_that_is_a_model_of_its_own_is_not_known():
+    found = memory(model("qwen35-27b"), Context(n_ctx=4096, draft_max=2))
+    assert (found.draft_kv_bytes, found.recurrent_bytes) == (None, 3 * 156_893_184)
+
+
+def test_an_unset_context_is_the_models_own_and_in_october_once_a_slot_where_slots_are_split():
+    assert memory(QWEN_27B, Context(n_ctx=None)).n_ctx == 262_144
+    assert memory(QWEN_27B, Context(n_ctx=0, n_seq_max=2)).n_ctx == 524_288
+    assert memory(QWEN_27B, Context(n_ctx=None, n_seq_max=2, build="jul")).n_ctx == 262_144
+    assert memory(QWEN_27B, Context(n_ctx=None, n_seq_max=2, kv_unified=True)).n_ctx == 262_144
+
+
+# refusals
+
+
+@pytest.mark.parametrize(
+    ("flags", "field"),
+    [
+        ({"n_ctx": -1}, "n_ctx"),
+        ({"n_ctx": 1 << 32}, "n_ctx"),
+        ({"n_ctx": "64K"}, "n_ctx"),
+        ({"n_ctx": 4096, "n_seq_max": 0}, "n_seq_max"),
+        ({"n_ctx": 4096, "n_seq_max": 257}, "n_seq_max"),
+        ({"n_ctx": 4096, "kv_unified": "yes"}, "kv_unified"),
+        ({"n_ctx": 4096, "type_k": "fp8"}, "type_k"),
+        ({"n_ctx": 4096, "type_v": "q3_k"}, "type_v"),
+        ({"n_ctx": 4096, "type_k_draft": None}, "type_k_draft"),
+        ({"n_ctx": 4096, "type_v_draft": 8}, "type_v_draft"),
+        ({"n_ctx": 4096, "draft_max": -1}, "draft_max"),
+        ({"n_ctx": 4096, "n_ubatch": 0}, "n_ubatch"),
+        ({"n_ctx": 4096, "n_batch": 0}, "n_batch"),
+        ({"n_ctx": 4096, "build": "may"}, "build"),
+        ({"n_ctx": 4096, "build": None}, "build"),
+    ],
+)
+def test_flags_that_are_none_are_refused_by_name(flags, field):
+    with pytest.raises(AeliusError) as caught:
+        Context(**flags)
+    assert caught.value.field == field
+
+
+def test_an_unset_context_of_a_model_without_a_length_is_refused():
+    with pytest.raises(AeliusError, match="n_ctx: got None"):
+        memory(model("llama8b"), Context(n_ctx=None))
+
+
+def test_heads_that_are_no_whole_blocks_are_refused_for_quantised_types_only():
+    odd = Model(name="phi2", layers=(full(2, 4, 80),))
+    assert memory(odd, Context(n_ctx=256)).kv_bytes == 2 * 2 * 320 * 2 * 256
+    with pytest.raises(AeliusError, match="type_v: got 'q8_0'"):
+        memory(odd, Context(n_ctx=256, type_v="q8_0"))
+
+
+def test_sparse_index_keys_and_unknown_kinds_of_layer_are_refused_by_name():
+    sparse = MLA(num_layers=2, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128)
+    with pytest.raises(AeliusError, match="index_head_dim: got 128"):
+        memory(Model(name="v3.2", layers=(sparse,)), Context(n_ctx=256))
+
+    class Novel(Layers):
+        pass
+
+    with pytest.raises(AeliusError, match="layers: got 'Novel'"):
+        memory(Model(name="new", layers=(Novel(num_layers=1),)), Context(n_ctx=256))
+
+
+# properties
+
+contexts = st.builds(
+    Context,
+    n_ctx=st.integers(1, 400_000),
+    n_seq_max=st.integers(1, 16),
+    kv_unified=st.booleans(),
+    type_k=st.sampled_from(["f16", "q8_0", "q4_0"]),
+    type_k_draft=st.sampled_from(["f16", "q8_0"]),
+    draft_max=st.integers(0, 4),
+    n_ubatch=st.sampled_from([128, 256, 512, 2048]),
+    build=st.sampled_from(["jul", "oct"]),
+)
+names = st.sampled_from(["qwen35-27b", "gemma3-27b", "gpt-oss-20b", "llama8b"])
+
+
+@given(context=contexts)
+def test_the_split_covers_what_was_asked_and_pads_by_less_than_a_row_a_slot(context):
+    n_ctx, n_ctx_seq = context.split()
+    assert n_ctx >= context.n_ctx
+    assert n_ctx == n_ctx_seq * context.streams
+    assert n_ctx_seq % 256 == 0
+    assert n_ctx - context.n_ctx < 256 * (context.streams + 1)
+
+
+@given(name=names, context=contexts, more=st.integers(0, 100_000))
+def test_more_context_never_takes_less_memory(name, context, more):
+    larger = Context(**{**vars(context), "n_ctx": context.n_ctx + more})
+    small, large = (memory(model(name), each) for each in (context, larger))
+    assert small.kv_bytes <= large.kv_bytes
+    assert small.swa_bytes <= large.swa_bytes
+    assert small.recurrent_bytes == large.recurrent_bytes
+    assert small.compute_growing_bytes <= large.compute_growing_bytes
+
+
+@given(context=contexts)
+def test_sizes_are_whole_bytes_and_add_up(context):
+    found = memory(QWEN_27B, context)
+    sizes = [found.kv_bytes, found.swa_bytes, found.conv_bytes, found.state_bytes, found.draft_kv_bytes]
+    assert all(type(size) is int for size in sizes)
+    assert sum(cache.size_bytes for cache in found.caches) == found.kv_bytes + found.swa_bytes + found.draft_kv_bytes
+    if found.compute_bytes is not None:
+        constants = found.constant_bytes + found.draft_constant_bytes
+        assert found.compute_bytes == found.compute_growing_bytes + constants
+    assert LAYERS["qwen35-27b"][0].num_layers == found.caches[0].layers
