@@ -26,6 +26,11 @@ ABOUT = ("about", "roughly", "around", "some", "nearly", "almost", "close to", "
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 TIMES = {"ms": Fraction(1, 1000), "s": Fraction(1), "min": Fraction(60), "h": Fraction(3600), "days": Fraction(86400)}
 RATIOS = {"%": Fraction(1, 100), "x": Fraction(1), "": Fraction(1)}
+SIZES = {**BYTE_UNITS, "bytes": 1}
+TWINS = {"KiB": "kB", "MiB": "MB", "GiB": "GB", "TiB": "TB"}
+TWINS |= {ten: two for two, ten in TWINS.items()}
+HOLDERS = {"people", "users", "sessions", "conversations", "requests", "seats", "slots", "slices"}
+"""Who or what holds a part of the pool: one noun may stand for another."""
 
 SPELLINGS = {
     "byte": "bytes", "B": "bytes", "KB": "kB",
@@ -69,6 +74,7 @@ class Said:
     scale: int | Fraction
     scaled: str
     unit: str
+    unit_as_written: str
     space: str
 
     @property
@@ -94,14 +100,14 @@ def find_links(markdown: str) -> list[Link]:
     return found
 
 
-_CODE = re.compile(
+CODE = re.compile(
     r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)|<!--.*?-->|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)",
     re.MULTILINE | re.DOTALL,
 )
 
 
 def _code(markdown: str) -> Iterator[tuple[int, int]]:
-    for match in _CODE.finditer(markdown):
+    for match in CODE.finditer(markdown):
         bound = match["ticks"] and markdown[match.end() :].startswith("](num:")
         if not bound:
             yield match.span()
@@ -166,7 +172,17 @@ def take_apart(text: str) -> Said | str:
     space = unit[: len(unit) - len(unit.lstrip())]
     unit = unit.strip()
     decimals = len(match["point"]) - 1 if match["point"] else 0
-    return Said(about, match["sign"], whole + (match["point"] or ""), decimals, scale, scaled, SPELLINGS.get(unit, unit), space)
+    return Said(
+        about=about, sign=match["sign"], digits=whole + (match["point"] or ""), decimals=decimals, scale=scale, scaled=scaled,
+        unit=SPELLINGS.get(unit, unit), unit_as_written=unit, space=space,
+    )  # fmt: skip
+
+
+def own_unit(number: Number) -> str:
+    """The number's unit in its one spelling; of bytes/token, bytes."""
+    unit = SPELLINGS.get(number.unit, number.unit)
+    size, per, _ = unit.partition("/")
+    return size if per and (size in BYTE_UNITS or size == "bytes") else unit
 
 
 def factor_of(unit: str, number: Number) -> Fraction | None:
@@ -176,11 +192,10 @@ def factor_of(unit: str, number: Number) -> Fraction | None:
     >>> factor_of("MiB", published()["edit_peak"])
     Fraction(1, 1024)
     """
-    own = SPELLINGS.get(number.unit, number.unit)
-    if unit == own or unit == number.unit:
+    own = own_unit(number)
+    if unit in (own, number.unit) or {unit, own} <= HOLDERS:
         return Fraction(1)
-    sizes = {**BYTE_UNITS, "bytes": 1}
-    for group in (sizes, TIMES, RATIOS):
+    for group in (SIZES, TIMES, RATIOS):
         if unit in group and own in group:
             return Fraction(group[unit]) / Fraction(group[own])
     if unit and own == unit + "s":  # 1 token, a 200-page chat
@@ -190,8 +205,8 @@ def factor_of(unit: str, number: Number) -> Fraction | None:
 
 def needs_unit(number: Number) -> bool:
     """Sizes, times, shares and rates do not stand bare; a count may, where the sentence says of what."""
-    own = SPELLINGS.get(number.unit, number.unit)
-    return own in BYTE_UNITS or own == "bytes" or own in TIMES or own in ("%", "pp") or "/" in own
+    own = own_unit(number)
+    return own in SIZES or own in TIMES or own in ("%", "pp") or "/" in own
 
 
 def _numeral(number: Number, text: str, said: Said, after: str) -> str | None:
@@ -204,10 +219,8 @@ def _numeral(number: Number, text: str, said: Said, after: str) -> str | None:
     factor = factor_of(unit, number) if unit else Fraction(1)
     if factor is None:
         return f"{text!r}{' ' + unit if not said.unit else ''} is in {unit!r}, the number in {number.unit or 'no unit'!r}: {number.text}"
-    if said.unit in BYTE_UNITS and not said.space:
-        return f"{text!r} lacks the space before its unit"
-    if said.unit in ("%", "x") and said.space:
-        return f"{text!r} has a space before {said.unit!r}"
+    if said.unit and bool(said.space) == (said.unit_as_written in ("%", "x", "×")):
+        return f"{text!r}: a space stands before a unit, none before % and x"
     scale = Fraction(said.scale)
     if said.scaled == "K":
         if number.k is None:
@@ -218,13 +231,20 @@ def _numeral(number: Number, text: str, said: Said, after: str) -> str | None:
     target = value / factor / scale
     if said.sign and said.sign != "+" and value >= 0 or said.sign == "+" and value <= 0:
         return f"{text!r} has the wrong sign: {number.text}"
-    return _rounded(number, text, said, target, exact_unit=factor == 1 and scale == 1)
+    wrong = _rounded(number, text, said, target, exact_unit=factor == 1 and scale == 1)
+    if wrong is None and said.number != target and (twin := TWINS.get(unit)):
+        if _rounded(number, text, said, target * SIZES[unit] / SIZES[twin], exact_unit=False) is None:
+            return f"{text!r} would be as true in {twin}; it takes another digit, or the exact unit: {number.text}"
+    return wrong
 
 
 def _rounded(number: Number, text: str, said: Said, target: Fraction, exact_unit: bool) -> str | None:
     """Whether the digits are a correct rounding of `target`, with neither too few nor too many of them."""
     number_said = said.number
     significant = len(said.digits.replace(",", "").replace(".", "").lstrip("0"))
+    if said.about and not said.decimals:
+        significant = len(said.digits.replace(",", "").strip("0"))
+    one_sided = said.about in ("nearly", "almost", "under", "over")
     if number.digits is not None and significant > number.digits and not (said.decimals == 0 and exact_unit):
         return f"{text!r} has more digits than the source gives: {number.text}"
     if said.about in ("nearly", "almost", "under") and number_said <= target:
@@ -236,11 +256,11 @@ def _rounded(number: Number, text: str, said: Said, target: Fraction, exact_unit
     whole_count = isinstance(number.value, int) and number.digits is None and exact_unit
     if whole_count and not said.about:
         return f"{text!r} is not {number.text}"
-    if significant < 2 and not (said.about and number_said != 0 and len(str(abs(int(number_said)))) > 1):
+    if significant < 2 and not (said.about and abs(number_said) >= 10):
         return f"{text!r} has one digit of {number.text}; at least two are wanted"
     step = Fraction(1, 10**said.decimals)
     while True:
-        if abs(number_said - target) <= step / 2:
+        if abs(number_said - target) <= (step if one_sided else step / 2):
             return None
         if not said.about or said.decimals:
             break

@@ -31,13 +31,15 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
+SIGNS = str.maketrans("×÷−·", "*/-*")
 LONGEST_POWER = 256
 
 
 def parsed(text: str) -> ast.expr:
     """The syntax tree of a formula; × and ÷ and − are taken as *, / and -."""
     try:
-        return ast.parse(text.translate(str.maketrans({"×": "*", "÷": "/", "−": "-", "·": "*"})).strip(), mode="eval").body
+        tree: ast.Expression = ast.parse(text.translate(SIGNS).strip(), mode="eval")
+        return tree.body
     except (SyntaxError, ValueError, RecursionError) as error:
         raise AeliusError("formula", text, "arithmetic such as pool / request_limit") from error
 
@@ -99,8 +101,8 @@ def evaluate(text: str, values: Mapping[str, object]) -> Number | bool:
 
     def binary(node: ast.BinOp, left: Any, right: Any) -> Any:
         if isinstance(node.op, ast.Div):
-            exact = Fraction(left) / Fraction(right) if not isinstance(left, float) and not isinstance(right, float) else left / right
-            return exact
+            rough = isinstance(left, float) or isinstance(right, float)
+            return left / right if rough else Fraction(left) / Fraction(right)
         if isinstance(node.op, ast.Pow) and abs(right) <= LONGEST_POWER:
             return left**right
         if type(node.op) in OPERATORS:

@@ -113,12 +113,10 @@ def show(number: Number) -> str:
         said = f"{value:,}"
     else:
         digits = number.digits or 6
-        power = len(str(int(abs(value)))) if abs(value) >= 1 else 1
+        power = Decimal(repr(value)).adjusted() + 1  # digits before the point, negative for zeros behind it
         said = f"{value:,.{max(0, digits - power)}f}"
         if number.digits is None and "." in said:
             said = said.rstrip("0").rstrip(".")
-        if value and not said.strip("-0."):
-            said = f"{value:.{digits}g}"
     unit = number.unit
     if value == 1 and len(unit) > 2 and unit.isalpha() and unit.endswith("s"):
         unit = unit[:-1]
