@@ -53,7 +53,7 @@ def install_requirements():
     """Every pinned requirement, checked against its hash: by uv, or by pip where uv has no build."""
     with open(os.path.join(ROOT, "requirements.txt")) as file:
         pinned = file.read()
-    uv_lines = re.search(r"^uv==.*?(?=^\S|\Z)", pinned, re.M | re.S).group()
+    uv_lines = re.search(r"^uv==.*?(?=^\S|\Z)", pinned, re.MULTILINE | re.DOTALL).group()
     only_uv = os.path.join(VENV, "uv.txt")
     with open(only_uv, "w") as file:
         file.write(uv_lines)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
-import notebooks
 import pytest
+
+import notebooks
 
 SKIPS = {"nbval-skip", "nbval-ignore-output", "raises-exception", "nbval-raises-exception", "skip-execution"}
 

@@ -10,16 +10,17 @@ import re
 from html import escape, unescape
 from pathlib import Path
 
-from aelius_math.binding import truth
-from aelius_math.ledger import Ledger, Number, collect, long_text
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
+from aelius_math.binding import truth
+from aelius_math.ledger import Ledger, Number, collect, long_text
+
 ROOT = Path(__file__).parents[2]
-LINK = re.compile(r'<a href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.S)
-DRAWING = re.compile(r"<svg\b.*?</svg>", re.S)
+LINK = re.compile(r'<a href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
+DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 ALT = re.compile(r'(?<= data-numbers=")[^"]*')
 
 ledger: Ledger

@@ -18,7 +18,7 @@ from mkdocs.utils import get_relative_url
 NODE = Path(__file__).parents[1] / "node"
 KATEX = NODE / "node_modules" / "katex" / "dist"
 STYLES = "assets/katex/katex.css"
-FORMULA = re.compile(r'<(?P<tag>span|div) class="?arithmatex"?>\\(?P<kind>[(\[])(?P<formula>.*?)\\[)\]]</(?P=tag)>', re.S)
+FORMULA = re.compile(r'<(?P<tag>span|div) class="?arithmatex"?>\\(?P<kind>[(\[])(?P<formula>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
 
 known: dict[tuple[str, bool], str] = {}
 
@@ -35,7 +35,8 @@ def node() -> str:
 
 def render(formulas: list[tuple[str, bool]], where: str) -> None:
     """Fills `known` with the HTML of these formulas, all in one run of node."""
-    run = subprocess.run([node(), "katex.mjs"], cwd=NODE, input=json.dumps(formulas), capture_output=True, text=True)
+    command = [node(), "katex.mjs"]
+    run = subprocess.run(command, cwd=NODE, input=json.dumps(formulas), capture_output=True, text=True, check=False)
     if run.returncode:
         raise PluginError(f"{where}: KaTeX did not run; make clean, then make site, lays it anew.\n{run.stderr}")
     for formula, result in zip(formulas, json.loads(run.stdout), strict=True):

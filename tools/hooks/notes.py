@@ -26,8 +26,8 @@ from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import get_toc
 
 ROOT = Path(__file__).parents[2]
-DRAWING = re.compile(r"<svg\b.*?</svg>", re.S)
-MATHEMATICS = re.compile(r"\$\$(?P<block>.+?)\$\$|(?<![\\\w$])\$(?P<inline>\S|\S[^$]*?\S)\$(?![\w$])", re.S)
+DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+MATHEMATICS = re.compile(r"\$\$(?P<block>.+?)\$\$|(?<![\\\w$])\$(?P<inline>\S|\S[^$]*?\S)\$(?![\w$])", re.DOTALL)
 
 
 def on_startup(command: str, dirty: bool) -> None:

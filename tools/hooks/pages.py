@@ -13,7 +13,7 @@ LONGEST = 200
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
-    paragraph = re.search(r"<p>(.*?)</p>", html, re.S)
+    paragraph = re.search(r"<p>(.*?)</p>", html, re.DOTALL)
     if paragraph and not page.meta.get("description"):
         page.meta["description"] = shorten(" ".join(unescape(re.sub(r"<[^>]+>", "", paragraph[1])).split()))
 

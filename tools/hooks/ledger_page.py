@@ -1,0 +1,103 @@
+"""Writes the ledger's tables into docs/ledger.md, at its mark: a row and an anchor for each number, nothing kept by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+from mkdocs.structure.toc import AnchorLink
+from mkdocs.utils import get_relative_url
+
+from aelius_math.ledger import Number, collect, long_text
+
+NoteLink = Callable[[str], str]
+
+ROOT = Path(__file__).parents[2]
+ARTICLE = ("number", "what it is", "verdict", "treated in")
+FACTS = ("number", "what it is", "source")
+DERIVED = ("number", "what it is", "how")
+MARK = "<!-- the ledger's tables -->"
+FILTER = """<p class="ledger-filter" hidden><label>Find a number: <input type="search" autocomplete="off"></label>
+<output role="status"></output></p>
+<script src="{script}" defer></script>"""
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    if MARK not in html:
+        return html
+    numbers = list(collect(ROOT).values())
+
+    def note_link(stem: str) -> str:
+        """A link to the note of that name, with its question; the name alone if there is no such note."""
+        target = files.get_file_from_path(f"notebooks/{stem}.ipynb")
+        if not target:
+            return escape(stem)
+        question = escape(titles().get(stem, stem))
+        return f'<a href="{target.url_relative_to(page.file)}">{question}</a>'
+
+    sections = list(tables(numbers, note_link))
+    for anchor, title, _ in sections:
+        next(iter(page.toc)).children.append(AnchorLink(re.sub("<[^>]+>", "", title), anchor, 2))
+    filter_ = FILTER.format(script=get_relative_url("assets/ledger.js", page.url))
+    return html.replace(MARK, filter_ + "".join(f'<h2 id="{anchor}">{title}</h2>{table}' for anchor, title, table in sections))
+
+
+def titles() -> dict[str, str]:
+    """Each note's question, from the first heading of its script."""
+    found = {}
+    for path in sorted((ROOT / "notebooks").glob("[0-9]*.py")):
+        heading = re.search(r"^# # (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if heading:
+            found[path.stem] = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).replace("`", "")
+    return found
+
+
+def tables(numbers: list[Number], note_link: NoteLink) -> Iterator[tuple[str, str, str]]:
+    """The article's numbers with their verdicts, then other facts, then what each note derives: anchor, title, table."""
+    article = [article_row(number, note_link) for number in numbers if number.origin == "article"]
+    yield "the-article", "What the article says, and what it is worth", table(ARTICLE, article)
+    facts = [fact_row(number) for number in numbers if number.origin == "facts"]
+    yield "the-facts", "Other facts that the notes take as given", table(FACTS, facts)
+    for note in dict.fromkeys(number.origin for number in numbers if number.origin not in ("article", "facts")):
+        rows = [derived_row(number) for number in numbers if number.origin == note]
+        yield "note-" + note.replace("_", "-"), note_link(note), table(DERIVED, rows)
+
+
+def table(columns: tuple[str, ...], rows: list[str]) -> str:
+    head = "".join(f"<th>{column}</th>" for column in columns)
+    return f'<table class="ledger"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def row(number: Number, *cells: str) -> str:
+    name = f'<a class="ledger-id" href="#{number.id}"><code>{number.id}</code></a>'
+    said = f'<td class="ledger-number"><b>{escape(long_text(number))}</b> {name}</td>'
+    return f'<tr id="{number.id}">{said}{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+
+
+def article_row(number: Number, note_link: NoteLink) -> str:
+    what = f"{escape(sentence(number.label))} <small>{escape(sentence(number.says))} ({number.kind})</small>"
+    word = number.verdict or "not treated yet"
+    verdict = f'<span class="verdict" data-verdict="{word.replace(",", "").replace(" ", "-")}">{word}</span>'
+    for more in (number.reading, number.verdict_note):
+        verdict += f" <small>{escape(more)}</small>" if more else ""
+    return row(number, what, verdict, note_link(number.note) if number.note else "")
+
+
+def fact_row(number: Number) -> str:
+    return row(number, f"{escape(sentence(number.label))} <small>({number.kind})</small>", escape(number.source))
+
+
+def derived_row(number: Number) -> str:
+    how = f"<code>{escape(number.how)}</code>" if number.how.startswith("=") else escape(number.how)
+    more = f" <small>{escape(number.source)}</small>" if number.source else ""
+    return row(number, f"{escape(sentence(number.label))} <small>({number.kind})</small>", how + more)
+
+
+def sentence(text: str) -> str:
+    """The text with a capital; a name such as vLLM keeps its own."""
+    return text[:1].upper() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
