@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from aelius_math.cache import Layers
-from aelius_math.config_families import TEXT, WRAPPERS
+from aelius_math.config_families import ARCHITECTURES, TEXT, WRAPPERS
 from aelius_math.config_fields import Fields, name_of
 from aelius_math.units import AeliusError
 
@@ -28,7 +28,7 @@ def read(config: object, dtype: str | None = None) -> Reading:
     text, model_type = text_section(top)
     parts = TEXT[model_type](text)
     return Reading(
-        name=name_of(top, top.text("model_type", model_type)),
+        name=name_of(top, model_type),
         layers=parts.layers,
         mtp_layers=parts.mtp_layers,
         dtype=dtype or model_dtype(top, text),
@@ -38,18 +38,32 @@ def read(config: object, dtype: str | None = None) -> Reading:
 
 
 def text_section(top: Fields) -> tuple[Fields, str]:
-    """The section that describes the text model, and its model_type."""
-    model_type = top.text("model_type")
-    section, inner = top, model_type
-    for _ in range(3):  # a wrapper in a wrapper is the deepest that exists
-        if inner not in WRAPPERS:
+    """The section that describes the text model, and its model_type.
+
+    A wrapper without the section is a flat config of the same name, such as the first ones of Qwen2-VL.
+    """
+    section, model_type = top, stated_type(top)
+    for _ in range(4):  # no known wrapper is nested deeper
+        if model_type not in WRAPPERS:
             break
-        name, fallback = WRAPPERS[inner]
+        name, inner = WRAPPERS[model_type]
+        if model_type in TEXT and not section.has(name):
+            break
         section = section.section(name)
-        inner = section.text("model_type", fallback)
-    if inner not in TEXT:
-        raise AeliusError(section.path + "model_type", inner, "a model type that this version reads")
-    return section, inner
+        model_type = section.text("model_type", inner)
+    if model_type not in TEXT:
+        raise AeliusError(section.path + "model_type", model_type, "a model type that this version reads")
+    return section, model_type
+
+
+def stated_type(top: Fields) -> str:
+    """The model_type; where there is none, that of an architecture that is published without one."""
+    architectures = top.raw("architectures")
+    if not top.has("model_type") and isinstance(architectures, list | tuple):
+        for name in architectures:
+            if isinstance(name, str) and name in ARCHITECTURES:
+                return ARCHITECTURES[name]
+    return top.text("model_type")
 
 
 def model_dtype(top: Fields, text: Fields) -> str | None:

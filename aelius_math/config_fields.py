@@ -54,7 +54,7 @@ class Fields:
 
     def count(self, *names: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
         """A whole number, under the first of these spellings that is given."""
-        name = self.first(*names)
+        name = self.first(*names) if names else ""
         value = self.values.get(name)
         if value is None:
             if default is not None:
