@@ -7,6 +7,7 @@ is listed at once. The rules of what a text may say are the package's, in aelius
 from __future__ import annotations
 
 import re
+import sys
 from html import escape, unescape
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from aelius_math.binding import truth
 from aelius_math.ledger import Ledger, Number, collect, long_text
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import prose  # noqa: E402
+
 LINK = re.compile(r'<a href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
 DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 ALT = re.compile(r'(?<= data-numbers=")[^"]*')
@@ -28,8 +32,10 @@ problems: list[str]
 
 
 def on_pre_build(config: MkDocsConfig) -> None:
+    """What people wrote is read first: a loose digit, or a formula that does not agree, stops the build as well."""
     global ledger, problems
     ledger, problems = collect(ROOT), []
+    stop(prose.check(ledger, ROOT).problems + ledger.disagreements())
 
 
 def title(number: Number) -> str:
@@ -79,6 +85,10 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 def on_env(env: object, config: MkDocsConfig, files: Files) -> None:
     """Every page has its content by now, and none is written yet."""
-    if problems:
-        shown = "\n  ".join(problems)
-        raise PluginError(f"{len(problems)} numbers in prose do not hold:\n  {shown}\nMend the prose, or run: make numbers")
+    stop(problems)
+
+
+def stop(found: list[str]) -> None:
+    if found:
+        shown = "\n  ".join(found)
+        raise PluginError(f"{len(found)} numbers do not hold:\n  {shown}\nMend the text, or run: make numbers")

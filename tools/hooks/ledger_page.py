@@ -84,8 +84,13 @@ def article_row(number: Number, note_link: NoteLink) -> str:
     word = number.verdict or "not treated yet"
     verdict = f'<span class="verdict" data-verdict="{word.replace(",", "").replace(" ", "-")}">{word}</span>'
     for more in (number.reading, number.verdict_note):
-        verdict += f" <small>{escape(more)}</small>" if more else ""
+        verdict += f" <small>{bound(more)}</small>" if more else ""
     return row(number, what, verdict, note_link(number.note) if number.note else "")
+
+
+def bound(text: str) -> str:
+    """A text of article.toml as HTML; its numbers become links as in any prose, which bound_numbers.py checks."""
+    return re.sub(r"\[([^]]*)\]\(num:(\w+)\)", r'<a href="num:\2">\1</a>', escape(text, quote=False))
 
 
 def fact_row(number: Number) -> str:
