@@ -8,6 +8,9 @@ A class answers the same few questions, so a new kind is one more class and no c
     conv_elements(tensor_parallel_size, num_speculative_tokens), state_elements(tensor_parallel_size)
                                                 elements of fixed state in one layer, on one card
 
+and what vLLM's planner asks: `vllm_spec`, the engine's name of the kind (None: the planner refuses it);
+`spec_key`, `table_key`; `planned_blocks`, `running_blocks`; `divided`, what tensor parallel must divide.
+
 Attention grows or slides; recurrent layers have `recurrent = True`, no token bytes and a fixed state.
 Sources: vLLM 0.28.0, vllm/v1/kv_cache_interface.py and vllm/model_executor/layers/mamba/mamba_utils.py.
 """
@@ -15,6 +18,7 @@ Sources: vLLM 0.28.0, vllm/v1/kv_cache_interface.py and vllm/model_executor/laye
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from aelius_math import dtypes
 from aelius_math.units import AeliusError, ceil_div, whole
@@ -29,6 +33,7 @@ class Layers:
     num_layers: int
 
     recurrent = False  # no annotation: the same for all layers of a kind, not a field
+    vllm_spec = ""  # the class in vllm/v1/kv_cache_interface.py; empty where the planner has no rule
 
     @property
     def window(self) -> int | None:
@@ -57,6 +62,35 @@ class Layers:
     def state_elements(self, tensor_parallel_size: int = 1) -> int:
         return 0
 
+    def divided(self) -> dict[str, int]:
+        """What is split over the cards, by field: each must divide evenly."""
+        return {}
+
+    def spec_key(self, tensor_parallel_size: int = 1) -> tuple[object, ...]:
+        """What vLLM compares: layers with the same key belong to one bucket."""
+        raise NotImplementedError
+
+    def table_key(self) -> tuple[object, ...]:
+        """Layers with the same one need as many blocks, so may share one group though their pages differ."""
+        return (self.vllm_spec,)
+
+    def planned_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        """Blocks [int] that the planner sets aside in one group for a request of `tokens`."""
+        return ceil_div(tokens, block_size)
+
+    def running_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        """Blocks [int] that a request of `tokens` holds in one group between two steps (read, not run)."""
+        return self.planned_blocks(tokens, block_size, request)
+
+
+class Request(NamedTuple):
+    """What the planner knows of a request beside its length."""
+
+    in_flight_tokens: int = 0
+    num_speculative_tokens: int = 0
+    mamba_cache_mode: str = "none"
+    drafts_in_mode_all: bool = True
+
 
 def heads_per_card(num_kv_heads: int, tensor_parallel_size: int) -> int:
     """KV heads [int] that one card keeps; below one head a card, heads are copied (vLLM 0.28.0, config/model.py).
@@ -79,6 +113,18 @@ class FullAttention(Layers):
     head_size: int
     head_size_v: int | None = None
 
+    vllm_spec = "FullAttentionSpec"
+
+    def divided(self) -> dict[str, int]:
+        return {"num_kv_heads": self.num_kv_heads}
+
+    def spec_key(self, tensor_parallel_size: int = 1) -> tuple[object, ...]:
+        heads = heads_per_card(self.num_kv_heads, tensor_parallel_size)
+        return (self.vllm_spec, heads, self.head_size, self.head_size_v or self.head_size, self.window)
+
+    def table_key(self) -> tuple[object, ...]:
+        return ("full",) if self.window is None else (self.vllm_spec, self.window)
+
     def token_bytes(self, dtype: str, tensor_parallel_size: int = 1) -> int:
         heads = heads_per_card(self.num_kv_heads, tensor_parallel_size)
         sizes = (self.head_size, self.head_size_v or self.head_size)
@@ -96,9 +142,18 @@ class SlidingWindow(FullAttention):
 
     sliding_window: int
 
+    vllm_spec = "SlidingWindowSpec"
+
     @property
     def window(self) -> int | None:
         return self.sliding_window
+
+    def planned_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        held = min(self.sliding_window - 1 + request.in_flight_tokens, tokens)
+        return ceil_div(held, block_size) + 1  # the window need not begin where a block does
+
+    def running_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        return ceil_div(tokens, block_size) - max(0, tokens - self.sliding_window + 1) // block_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +162,18 @@ class ChunkedAttention(FullAttention):
 
     attention_chunk_size: int
 
+    vllm_spec = "ChunkedLocalAttentionSpec"
+
     @property
     def window(self) -> int | None:
         return self.attention_chunk_size
+
+    def planned_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        return ceil_div(min(self.attention_chunk_size + request.in_flight_tokens, tokens), block_size)
+
+    def running_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        done = tokens // self.attention_chunk_size * self.attention_chunk_size
+        return ceil_div(tokens, block_size) - done // block_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +189,13 @@ class MLA(Layers):
     index_head_dim: int | None = None
 
     FP8_DS_MLA_EXTRA_BYTES = 80  # 656 in all for 576: 512 fp8, 4 fp32 scales, 64 bf16
+    vllm_spec = "MLAAttentionSpec"
+
+    def spec_key(self, tensor_parallel_size: int = 1) -> tuple[object, ...]:
+        return (self.vllm_spec, self.kv_lora_rank + self.qk_rope_head_dim)
+
+    def table_key(self) -> tuple[object, ...]:
+        return ("full",)
 
     def token_bytes(self, dtype: str, tensor_parallel_size: int = 1) -> int:
         latent = self.kv_lora_rank + self.qk_rope_head_dim
@@ -146,6 +217,9 @@ class Recurrent(Layers):
     conv_dtype: str | None = None
 
     recurrent = True
+    vllm_spec = "MambaSpec"
+    drafts_widen_conv = True  # one more column for each draft token
+    mode_all_chunk = 2048  # tokens that mode "all" aligns to where the config has no chunk (vllm/config/model.py)
     conv_kernel_size: int
 
     def conv_width(self, tensor_parallel_size: int) -> int:
@@ -153,8 +227,35 @@ class Recurrent(Layers):
         raise NotImplementedError
 
     def conv_elements(self, tensor_parallel_size: int = 1, num_speculative_tokens: int = 0) -> int:
-        columns = self.conv_kernel_size - 1 + num_speculative_tokens
+        columns = self.conv_kernel_size - 1 + (num_speculative_tokens if self.drafts_widen_conv else 0)
         return columns * self.conv_width(tensor_parallel_size)
+
+    def state_bytes(self, dtype: str | None, tensor_parallel_size: int = 1, num_speculative_tokens: int = 0) -> int:
+        """Bytes [int] of one sequence's state in one layer on one card; `dtype` is the model's own.
+
+        >>> layers = GatedDeltaNet(num_layers=48, num_k_heads=16, num_v_heads=48, head_k_dim=128, head_v_dim=128,
+        ...                        conv_kernel_size=4, state_dtype="fp32")
+        >>> layers.num_layers * layers.state_bytes("bf16")
+        153944064
+        """
+        conv = self.conv_elements(tensor_parallel_size, num_speculative_tokens)
+        state = self.state_elements(tensor_parallel_size)
+        size = conv * dtypes.element_bytes(self.conv_dtype or dtype, "conv_dtype") if conv else 0
+        return size + (state * dtypes.element_bytes(self.state_dtype or dtype, "state_dtype") if state else 0)
+
+    def spec_key(self, tensor_parallel_size: int = 1) -> tuple[object, ...]:
+        shapes = self.conv_elements(tensor_parallel_size), self.state_elements(tensor_parallel_size)
+        return (self.vllm_spec, type(self).__name__, *shapes, self.conv_dtype, self.state_dtype)
+
+    def planned_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        drafts = request.num_speculative_tokens
+        if request.mamba_cache_mode == "all":
+            return ceil_div(tokens, block_size) + (drafts if request.drafts_in_mode_all else 0)
+        return drafts + (2 if request.mamba_cache_mode == "align" else 1)
+
+    def running_blocks(self, tokens: int, block_size: int, request: Request) -> int:
+        planned = self.planned_blocks(tokens, block_size, request)
+        return planned - 1 if request.mamba_cache_mode == "align" else planned  # the second is held during a copy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +272,11 @@ class GatedDeltaNet(Recurrent):
     head_k_dim: int
     head_v_dim: int
 
+    mode_all_chunk = 64  # the kernels'; the engine's classes do not offer mode "all", so this is a what-if
+
+    def divided(self) -> dict[str, int]:
+        return {"num_k_heads": self.num_k_heads, "num_v_heads": self.num_v_heads}
+
     def conv_width(self, tensor_parallel_size: int) -> int:
         keys, values = self.num_k_heads * self.head_k_dim, self.num_v_heads * self.head_v_dim
         return (2 * keys + values) // tensor_parallel_size
@@ -186,6 +292,11 @@ class KimiDelta(Recurrent):
     num_heads: int
     head_dim: int
 
+    mode_all_chunk = 64  # as Gated DeltaNet
+
+    def divided(self) -> dict[str, int]:
+        return {"num_heads": self.num_heads}
+
     def conv_width(self, tensor_parallel_size: int) -> int:
         return 3 * self.num_heads * self.head_dim // tensor_parallel_size
 
@@ -200,11 +311,13 @@ class Mamba1(Recurrent):
     intermediate_size: int
     state_size: int
 
+    drafts_widen_conv = False
+
+    def divided(self) -> dict[str, int]:
+        return {"intermediate_size": self.intermediate_size}
+
     def conv_width(self, tensor_parallel_size: int) -> int:
         return self.intermediate_size // tensor_parallel_size
-
-    def conv_elements(self, tensor_parallel_size: int = 1, num_speculative_tokens: int = 0) -> int:
-        return super().conv_elements(tensor_parallel_size, 0)
 
     def state_elements(self, tensor_parallel_size: int = 1) -> int:
         return self.intermediate_size // tensor_parallel_size * self.state_size
@@ -212,7 +325,7 @@ class Mamba1(Recurrent):
 
 @dataclass(frozen=True, kw_only=True)
 class Mamba2(Recurrent):
-    """Mamba layers of the second kind, with heads and groups; groups that do not divide by the cards are raised."""
+    """Mamba layers of the second kind, with heads and groups; a single group is copied to every card."""
 
     num_heads: int
     head_dim: int
@@ -220,10 +333,15 @@ class Mamba2(Recurrent):
     state_size: int
     chunk_size: int = 256
 
+    @property
+    def mode_all_chunk(self) -> int:  # type: ignore[override]
+        return self.chunk_size
+
+    def divided(self) -> dict[str, int]:
+        return {"num_heads": self.num_heads} | ({"n_groups": self.n_groups} if self.n_groups > 1 else {})
+
     def conv_width(self, tensor_parallel_size: int) -> int:
-        groups = self.n_groups
-        if groups % tensor_parallel_size:
-            groups = tensor_parallel_size if groups == 1 else ceil_div(groups, tensor_parallel_size) * tensor_parallel_size
+        groups = tensor_parallel_size if self.n_groups % tensor_parallel_size else self.n_groups
         return (self.num_heads * self.head_dim + 2 * groups * self.state_size) // tensor_parallel_size
 
     def state_elements(self, tensor_parallel_size: int = 1) -> int:

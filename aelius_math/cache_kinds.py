@@ -24,6 +24,8 @@ class SparseAttention(FullAttention):
 
     index_head_dim: int
 
+    vllm_spec = ""
+
     def index_token_bytes(self, dtype: str) -> int:
         return dtypes.row_bytes(dtype, self.index_head_dim)
 
@@ -38,6 +40,8 @@ class SlidingMLA(MLA):
     """
 
     sliding_window: int
+
+    vllm_spec = ""
 
     @property
     def window(self) -> int | None:
@@ -80,6 +84,11 @@ class ShortConvolution(Recurrent):
 
     hidden_size: int
 
+    drafts_widen_conv = False
+
+    def divided(self) -> dict[str, int]:
+        return {"hidden_size": self.hidden_size}
+
     def conv_width(self, tensor_parallel_size: int) -> int:
         return self.hidden_size // tensor_parallel_size
 
@@ -98,6 +107,9 @@ class LightningAttention(Recurrent):
     num_heads: int
     head_dim: int
     conv_kernel_size: int = 1
+
+    def divided(self) -> dict[str, int]:
+        return {"num_heads": self.num_heads}
 
     def conv_width(self, tensor_parallel_size: int) -> int:
         return 0
@@ -118,6 +130,8 @@ class RGLRU(Recurrent):
     """
 
     lru_width: int
+
+    vllm_spec = ""
 
     def conv_width(self, tensor_parallel_size: int) -> int:
         return self.lru_width // tensor_parallel_size
@@ -142,6 +156,8 @@ class RWKV(Recurrent):
     head_size: int
     conv_kernel_size: int = 2
 
+    vllm_spec = ""
+
     def conv_width(self, tensor_parallel_size: int) -> int:
         return 2 * self.hidden_size // tensor_parallel_size
 
@@ -163,6 +179,8 @@ class RWKV4(Recurrent):
     hidden_size: int
     attention_hidden_size: int
     conv_kernel_size: int = 2
+
+    vllm_spec = ""
 
     def conv_width(self, tensor_parallel_size: int) -> int:
         return 2 * self.hidden_size // tensor_parallel_size
@@ -186,6 +204,8 @@ class XLSTM(Recurrent):
     qk_head_dim: int
     v_head_dim: int
     conv_kernel_size: int = 1
+
+    vllm_spec = ""
 
     def conv_width(self, tensor_parallel_size: int) -> int:
         return 0

@@ -1,0 +1,121 @@
+"""What each release of vLLM does, in one table: the rules of the planner that have changed since 0.17.
+
+Read in the sources of the releases 0.17.0, 0.18.0, 0.19.0, 0.20.0 to 0.20.2, 0.21.0, 0.22.0, 0.23.0, 0.24.0, 0.25.0,
+0.25.1, 0.26.0, 0.27.0, 0.27.1, 0.28.0 and 0.29.0: vllm/v1/core/kv_cache_utils.py, vllm/v1/kv_cache_interface.py,
+vllm/config/vllm.py, vllm/config/cache.py, vllm/platforms/interface.py and, before 0.20,
+vllm/model_executor/models/config.py.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from aelius_math.units import AeliusError
+
+FIRST = (0, 17, 0)
+UNVERIFIED = (0, 29, 0)
+EXPECTED = (
+    'a release from "0.17.0" to "0.28.0" (0.29 unverified; older ones for one kind of full attention only)'
+)
+
+
+class Rules(NamedTuple):
+    """The planner's rules at one release."""
+
+    group_factor: tuple[
+        int, int
+    ]  # the most layers of a bucket below this many times the fewest: pad, do not split
+    checks_all_groups: bool  # False: the fit check looks at the first group only
+    tokens_from_concurrency: bool  # False: num_blocks // groups * smallest block
+    override_plans: bool  # num_gpu_blocks_override replaces the memory in the fit check too
+    drafts_in_mode_all: bool  # mode "all" counts the draft tokens' blocks
+    pads_attention: bool  # a page that does not divide the largest may be padded to it
+    pads_state: bool  # a state page may be padded again when a drafter's page is larger
+    in_flight_batches: (
+        int  # batches whose tokens window and chunk layers hold at a time (async scheduling on)
+    )
+    align_follows_block_size: bool  # a hybrid's alignment is at least --block-size
+    mla_hybrid_kernel: int  # smallest block of the backend assumed for hybrids with MLA
+    mla_hybrid_least: int  # and the least alignment the engine takes for them
+    hybrid_prefix_caching: bool  # the default for models with recurrent layers
+    formats: frozenset[str]  # kv_cache_dtype, by the names of aelius_math.dtypes
+    old: bool  # before the first release whose planner was read
+    verified: bool
+
+
+PLAIN = frozenset({"bf16", "fp16", "fp8", "fp8_ds_mla"})
+SCALED = PLAIN | {"int8_per_token_head", "fp8_per_token_head", "nvfp4"}
+INT4 = SCALED | {"int4_per_token_head"}
+
+
+def parse(version: object) -> tuple[tuple[int, int, int], bool]:
+    """The numbers of a version, and whether it is a pre-release; refuses what does not name one.
+
+    >>> parse("0.28.0"), parse("v0.27.1.post1+cu129"), parse("0.20.1rc1.dev91+ga749a33d8")
+    (((0, 28, 0), False), ((0, 27, 1), False), ((0, 20, 1), True))
+    """
+    text = version.removeprefix("v").partition("+")[0] if isinstance(version, str) else ""
+    numbers: list[int] = []
+    for part in text.split(".")[:3]:
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits or len(digits) > 4:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    if len(numbers) < 2:
+        raise AeliusError("version", version, EXPECTED)
+    return (numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 0), any(
+        x in text for x in ("rc", "dev", "a", "b")
+    )
+
+
+def at(numbers: tuple[int, int, int]) -> Rules:
+    """The rules of one release."""
+    since = numbers.__ge__
+    return Rules(
+        group_factor=(3, 2) if since((0, 18, 0)) else (5, 4),
+        checks_all_groups=since((0, 19, 0)),
+        tokens_from_concurrency=since((0, 20, 1)),
+        override_plans=since((0, 20, 1)),
+        drafts_in_mode_all=since((0, 22, 0)),
+        pads_attention=since((0, 24, 0)),
+        pads_state=since((0, 26, 0)),
+        in_flight_batches=2 if since((0, 26, 0)) else 1,
+        align_follows_block_size=since((0, 20, 0)),
+        mla_hybrid_kernel=16 if since((0, 20, 0)) else 64,
+        mla_hybrid_least=128 if since((0, 27, 0)) else 16,
+        hybrid_prefix_caching=since((0, 28, 0)),
+        formats=INT4 if since((0, 25, 0)) else SCALED if since((0, 20, 0)) else PLAIN,
+        old=numbers < FIRST,
+        verified=numbers < UNVERIFIED,
+    )
+
+
+@lru_cache(maxsize=64)
+def rules_for(version: str) -> Rules:
+    """The rules of a release; raises AeliusError where they are not known, and says which are.
+
+    A pre-release stands between the release before it and the next minor one: refused if a rule changed between.
+
+    >>> rules_for("0.20.0").tokens_from_concurrency, rules_for("0.28.0").tokens_from_concurrency
+    (False, True)
+    """
+    numbers, prerelease = parse(version)
+    if numbers >= (UNVERIFIED[0], UNVERIFIED[1] + 1, 0):
+        raise AeliusError("version", version, EXPECTED)
+    rules = at(numbers)
+    if not prerelease:
+        return rules
+    major, minor, patch = numbers
+    before, after = (
+        at((major, minor, patch - 1) if patch else (major, minor - 1, 99)),
+        at((major, minor + 1, 0)),
+    )
+    changed = [name for name, old, new in zip(Rules._fields, before, after, strict=True) if old != new]
+    if changed:
+        raise AeliusError(
+            "version", version, f"a release: {', '.join(changed)} changed among these pre-releases"
+        )
+    return before
