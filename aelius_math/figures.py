@@ -20,10 +20,11 @@ import re
 import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from aelius_math.figures_svg import INK, SERIES, parts, write
+from aelius_math.figures_svg import INK, PAPER, SERIES, parts, write
 from aelius_math.units import AeliusError, show_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SMALL, NORMAL, LEADING = 12, 13, 1.3
-_WIDTH = 600
+_WIDTH = 560
 _STYLE: Any = {
     "svg.fonttype": "none",  # text stays text
     "font.family": "DejaVu Sans",
@@ -41,6 +42,7 @@ _STYLE: Any = {
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
+    "axes.labelpad": 7,
     "axes.labelsize": SMALL,
     "axes.titlesize": SMALL,
     "axes.titlelocation": "left",
@@ -115,10 +117,15 @@ def token_axis(axis: Axis, ticks: Sequence[float] | int = 5, k: int = 1024, unit
 
 def byte_axis(axis: Axis, ticks: Sequence[float] | int = 4, unit: int = 1 << 30) -> None:
     """Ticks in bytes, KiB, MiB or GiB: at the sizes given, or about so many at round steps of `unit` bytes."""
-    _ticks(axis, ticks, unit, lambda value: _size(value))
+    _ticks(axis, ticks, unit, size)
 
 
-def _size(value: float) -> str:
+def size(value: float) -> str:
+    """Bytes as a tick shows them, without noughts that say nothing.
+
+    >>> size(16 * 1024), size(0), size(1536)
+    ('16 KiB', '0', '1.5 KiB')
+    """
     text = show_bytes(round(value))
     number, unit = text.split(" ")
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}" if value else "0"
@@ -143,8 +150,8 @@ def axes(ax: Axes, x: str = "", y: str = "", grid: str = "y") -> None:
 
     `grid`: the lines to keep, "x", "y", "both" or "".
     """
-    ax.set_xlabel(x)
-    ax.set_title(y)
+    ax.set_xlabel(_worded("axes", x, (), {})[0])
+    ax.set_title(_worded("axes", y, (), {})[0])
     ax.grid(False)
     if grid:
         ax.grid(True, axis=grid)  # type: ignore[arg-type]
@@ -212,7 +219,8 @@ def _worded(field: str, template: str, computed: Sequence[object], numbers: dict
 
 def _text(value: object, spec: str | None) -> str:
     if spec:
-        return format(getattr(value, "value", value), spec)
+        number = getattr(value, "value", value)
+        return format(float(number) if isinstance(number, Fraction) else number, spec)
     if isinstance(value, int):
         return f"{value:,}"
     return str(getattr(value, "text", value))
@@ -258,3 +266,6 @@ def show(fig: Figure, *, name: str, alt: str, caption: str, wide: bool = False, 
         for text, number in parts(caption_markup)
     )
     return Shown(name, write(fig, _STYLE, name, plain, bound), plain, rich, wide)
+
+
+__all__ = ["INK", "PAPER", "Shown", "axes", "byte_axis", "colour", "label", "plot", "show", "size", "token_axis", "tokens"]

@@ -132,7 +132,7 @@ def _bind(text: ET.Element, markup: str) -> None:
     text.text, last = "", None
     for part, number in parts(markup):
         if number:
-            last = ET.SubElement(text, "a", {"href": f"num:{number}"})
+            last = ET.SubElement(text, "a", {"xlink:href": f"num:{number}"})
             last.text, last.tail = part, ""
         elif last is None:
             text.text += part

@@ -52,7 +52,7 @@ def test_ids_carry_the_name_of_the_plot(shown):
 
 
 def test_a_label_and_a_caption_link_their_numbers_and_the_alt_text_lists_its_own(shown):
-    assert '><a href="num:pool">289,661</a> live</text>' in shown.svg
+    assert '><a xlink:href="num:pool">289,661</a> live</text>' in shown.svg
     assert 'tokens holds <a href="num:ratio">1.105</a> requests.</figcaption>' in shown.html
     assert 'role="img" aria-label="One bar as long as the pool, 289,661 tokens." data-numbers="pool=289,661"' in shown.svg
 

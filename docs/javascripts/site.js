@@ -1,0 +1,117 @@
+// What the pages add to themselves; every page reads well without it.
+
+// --- Light or dark: as the system has it, until the reader says otherwise.
+document.querySelector(".scheme")?.addEventListener("click", () => {
+  const root = document.documentElement
+  const dark = (root.dataset.scheme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark"
+  root.dataset.scheme = dark ? "light" : "dark"
+  try {
+    localStorage.setItem("scheme", root.dataset.scheme)
+  } catch {} // a browser that keeps nothing: the choice holds for this page
+})
+
+// --- Bound numbers: what a number is and where it comes from, by mouse, keyboard and touch.
+// The text is the link's title, taken over so that the browser's own tip does not come too. Escape closes it, the
+// pointer may enter it; a first tap opens it, a second follows the link to the ledger.
+{
+  const tip = document.body.appendChild(document.createElement("div"))
+  tip.className = "tip"
+  tip.id = "tip"
+  tip.role = "tooltip"
+  tip.hidden = true
+  let open = null, waiting = 0, touched = false
+
+  const fill = (text) => {
+    const [first, ...rest] = text.split("\n")
+    tip.replaceChildren(Object.assign(document.createElement("b"), { textContent: first }))
+    rest.forEach((line, index) => {
+      const part = Object.assign(document.createElement("span"), { textContent: line })
+      if (index) part.className = "how"
+      tip.append(part)
+    })
+  }
+  const place = (link) => {
+    const at = link.getClientRects()[0], room = document.documentElement.clientWidth
+    const above = at.bottom + tip.offsetHeight + 12 > innerHeight && at.top > tip.offsetHeight + 60
+    tip.style.left = Math.max(12, Math.min(at.left, room - tip.offsetWidth - 12)) + scrollX + "px"
+    tip.style.top = (above ? at.top - tip.offsetHeight - 5 : at.bottom + 5) + scrollY + "px"
+  }
+  const show = (link) => {
+    clearTimeout(waiting)
+    if (open === link) return
+    hide()
+    if (link.title) {
+      link.dataset.about = link.title
+      link.removeAttribute("title")
+    }
+    if (!link.dataset.about) return
+    open = link
+    fill(link.dataset.about)
+    tip.hidden = false
+    link.classList.add("open")
+    link.setAttribute("aria-describedby", "tip")
+    place(link)
+  }
+  const hide = () => {
+    clearTimeout(waiting)
+    if (!open) return
+    open.classList.remove("open")
+    open.removeAttribute("aria-describedby")
+    tip.hidden = true
+    open = null
+  }
+  const number = (event) => event.target.closest?.("a.num")
+
+  document.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "touch") return
+    const link = number(event)
+    clearTimeout(waiting)
+    if (link) waiting = setTimeout(() => show(link), 120)
+    else if (open && !tip.contains(event.target)) waiting = setTimeout(hide, 200)
+  })
+  document.addEventListener("pointerdown", (event) => {
+    touched = event.pointerType === "touch"
+    if (!number(event) && !tip.contains(event.target)) hide()
+  })
+  document.addEventListener("click", (event) => {
+    const link = number(event)
+    if (link && touched && open !== link) {
+      event.preventDefault()
+      show(link)
+    }
+  })
+  document.addEventListener("focusin", (event) => {
+    const link = number(event)
+    if (!link) hide()
+    else if (!touched) show(link)
+  })
+  document.addEventListener("keydown", (event) => {
+    touched = false
+    if (event.key === "Escape") hide()
+  })
+  addEventListener("resize", hide)
+}
+
+// --- What scrolls sideways can be reached by keyboard.
+{
+  const scrolls = () => {
+    for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .note-output, .scrolls, .md-typeset pre, div.mathematics"))
+      if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0
+      else if (!box.matches("[role]")) box.removeAttribute("tabindex")
+  }
+  addEventListener("load", scrolls)
+  addEventListener("resize", scrolls)
+  document.addEventListener("toggle", scrolls, true)
+}
+
+// --- A button to copy a block of code.
+if (navigator.clipboard)
+  for (const block of document.querySelectorAll(".highlight")) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "copy", textContent: "Copy" })
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(block.querySelector("code").textContent)
+      button.textContent = "Copied"
+      setTimeout(() => (button.textContent = "Copy"), 1500)
+    })
+    block.append(button)
+  }
