@@ -33,12 +33,12 @@ class Account:
         self.total = whole("total", total, 0)
         self.free = total
         self.used: dict[Hashable, int] = {}
-        self.cached: dict[Hashable, int] = {}
-        self._evictable = 0
+        self.cached: dict[Hashable, int] = {}  # oldest first
+        self.evictable = 0  # all that is cached
 
     def payable(self, cost: int) -> bool:
         """Whether this much is free or can be made so by evicting what is only cached."""
-        return cost <= self.free + self._evictable
+        return cost <= self.free + self.evictable
 
     def pay(self, key: Hashable, cost: int) -> None:
         """Let `key` hold `cost` more; its own cached part is used up first, then the oldest of others is evicted.
@@ -47,7 +47,7 @@ class Account:
         """
         whole("cost", cost, 0)
         if not self.payable(cost):
-            raise AeliusError("cost", cost, f"at most the {self.free + self._evictable:,} that nobody holds")
+            raise AeliusError("cost", cost, f"at most the {self.free + self.evictable:,} that nobody holds")
         if key in self.cached:
             self.evict(key)
         while self.free < cost:
@@ -65,16 +65,16 @@ class Account:
         self.free += held - keep
         if keep:
             self.cached[key] = self.cached.pop(key, 0) + keep
-            self._evictable += keep
+            self.evictable += keep
 
     def evict(self, key: Hashable) -> None:
         """Forget what is cached for `key`."""
         freed = self.cached.pop(key, 0)
-        self._evictable -= freed
+        self.evictable -= freed
         self.free += freed
 
     def check(self) -> None:
         """Raise Unbalanced unless free + used + cached = total, none of them negative."""
         used, cached = sum(self.used.values()), sum(self.cached.values())
-        if self.free < 0 or cached != self._evictable or self.free + used + cached != self.total:
+        if self.free < 0 or cached != self.evictable or self.free + used + cached != self.total:
             raise Unbalanced(f"{self.free:,} free + {used:,} used + {cached:,} cached is not {self.total:,}")

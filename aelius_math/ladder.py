@@ -271,13 +271,15 @@ class Arena:
         self.now = float("-inf")
         self._costs = {tokens: ladder.cost(tokens) for tokens in sorted(set(ladder.places))}
         self._costs = {tokens: cost for tokens, cost in self._costs.items() if cost <= ladder.total}
-        self._places = {tokens: ladder.places.count(tokens) for tokens in self._costs}
+        self._promised = {tokens: ladder.places.count(tokens) for tokens in self._costs}
+        self._places = dict(self._promised)  # those of them that are free
         self._pot = max(0, ladder.total - ladder.promised)
         self._question_cost = ladder.cost(ladder.question_tokens) if ladder.question_tokens else LARGEST
         self._held: dict[Hashable, Slice | ShortQuestion] = {}
         self._queue: dict[Hashable, _Waiter] = {}
         self._deadlines: deque[tuple[float, Hashable]] = deque()
         self._granted: list[Slice | ShortQuestion] = []
+        self._yielded: list[Hashable] = []
         self._starved = False  # somebody's place is free and the budget behind it is not: nobody overtakes
 
     def admit(
@@ -341,9 +343,18 @@ class Arena:
         granted, self._granted = self._granted, []
         return [grant for grant in granted if self._held.get(grant.session) is grant]  # not what has ended since
 
+    def yielded(self) -> list[Hashable]:
+        """Waiters whose slice was taken back since the last call."""
+        yielded, self._yielded = self._yielded, []
+        return yielded
+
     def holding(self, session: Hashable) -> Slice | ShortQuestion | None:
         """What a session holds now."""
         return self._held.get(session)
+
+    def waits(self, session: Hashable) -> bool:
+        """Whether a session is in the queue."""
+        return session in self._queue
 
     def waiting(self, session: Hashable, place: int | None = None) -> Wait:
         """A waiter's place and what it waits for."""
@@ -367,13 +378,15 @@ class Arena:
     def check(self) -> None:
         """Raise Unbalanced if budget, places or deadlines do not add up."""
         self.account.check()
-        if self.account.used != {session: held.cost for session, held in self._held.items()}:
-            raise Unbalanced("what the account says is used is not what was granted")
-        for tokens, free in self._places.items():
-            granted = sum(isinstance(h, Slice) and h.tokens == tokens for h in self._held.values())
-            if free < 0 or free + granted != self.ladder.places.count(tokens):
-                raise Unbalanced(f"slices of {tokens:,}: {free} free + {granted} granted is not what was promised")
-        if any(w.until is not None and w.until <= self.now for w in self._queue.values()):
+        used, places = self.account.used, dict(self._places)
+        for session, held in self._held.items():
+            if used.get(session) != held.cost:
+                raise Unbalanced(f"{session!r} was granted {held.cost:,}, the account says {used.get(session)}")
+            if isinstance(held, Slice):
+                places[held.tokens] += 1
+        if len(used) != len(self._held) or places != self._promised or min(self._places.values(), default=0) < 0:
+            raise Unbalanced(f"slices free or granted, by size: {places}; promised: {self._promised}")
+        if self._deadlines and any(w.until is not None and w.until <= self.now for w in self._queue.values()):
             raise Unbalanced("a waiter holds past its timeout")
 
     def _rung(self, tokens: int) -> int:
@@ -427,6 +440,7 @@ class Arena:
             if waiter is not None and waiter.until == until:
                 waiter.until = None
                 self._take_back(session, keep=self._held[session].cost)
+                self._yielded.append(session)
                 overdue = True
         if overdue:
             self._serve()
@@ -436,6 +450,8 @@ class Arena:
         again = True
         while again:
             again = self._starved = False
+            if not self._queue or (self._pot < self._question_cost and not any(self._places.values())):
+                return
             for session, waiter in list(self._queue.items()):
                 granted = self._grant(session, waiter.tokens, waiter.or_question)
                 if granted is not None:

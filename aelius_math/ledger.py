@@ -90,7 +90,7 @@ class Number:
         return show(self)
 
 
-def fraction(value: int | float) -> int | Fraction:
+def fraction(value: float) -> int | Fraction:
     """A number exactly as it is written: 84.8 is 848 tenths, not the float beside it."""
     if isinstance(value, int):
         return value
@@ -241,7 +241,7 @@ def _toml(name: str, kind: str) -> list[Number]:
         found.append(
             Number(
                 id=key,
-                **{**{"kind": kind, "source": ARTICLE if origin == "article" else ""}, **table}
+                **{"kind": kind, "source": ARTICLE if origin == "article" else "", **table}
                 | {
                     "value": plain(table["value"], key),
                     "digits": digits,
