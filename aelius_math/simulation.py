@@ -28,6 +28,7 @@ from aelius_math.ladder import Arena, Wait
 from aelius_math.scene import Moment, Outcome, Scene
 from aelius_math.units import AeliusError
 
+
 class _Session:
     __slots__ = (
         "begun", "decode_end", "gate_wait", "history", "key", "lease", "live", "number", "rig", "script", "sent", "state"
