@@ -8,7 +8,7 @@ from typing import NamedTuple
 from aelius_math.cache import Layers
 from aelius_math.config_families import ARCHITECTURES, TEXT, WRAPPERS
 from aelius_math.config_fields import Fields, name_of
-from aelius_math.units import AeliusError
+from aelius_math.units import AeliusError, whole
 
 
 class Reading(NamedTuple):
@@ -26,6 +26,7 @@ def read(config: object, dtype: str | None = None) -> Reading:
     """What a config.json says of a model's cache; raises as `aelius_math.model.from_config` does."""
     top = Fields(config)
     text, model_type = text_section(top)
+    check(text, model_type)
     parts = TEXT[model_type](text)
     return Reading(
         name=name_of(top, model_type),
@@ -40,20 +41,38 @@ def read(config: object, dtype: str | None = None) -> Reading:
 def text_section(top: Fields) -> tuple[Fields, str]:
     """The section that describes the text model, and its model_type.
 
-    A wrapper without the section is a flat config of the same name, such as the first ones of Qwen2-VL.
+    A wrapper without the section, but with layers, is a flat config: so were the first ones of Qwen2-VL.
     """
     section, model_type = top, stated_type(top)
     for _ in range(4):  # no known wrapper is nested deeper
         if model_type not in WRAPPERS:
             break
         name, inner = WRAPPERS[model_type]
-        if model_type in TEXT and not section.has(name):
+        if not section.has(name) and section.has("num_hidden_layers", "num_layers"):
+            model_type = model_type if model_type in TEXT else inner or model_type
             break
         section = section.section(name)
         model_type = section.text("model_type", inner)
     if model_type not in TEXT:
         raise AeliusError(section.path + "model_type", model_type, "a model type that this version reads")
     return section, model_type
+
+
+SIZES = (
+    "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window",
+    "max_position_embeddings",
+)  # fmt: skip
+BY_LAYER = {"gemma4_text", "gemma4_unified_text"}
+"""Model types whose reader reads per_layer_config."""
+
+
+def check(text: Fields, model_type: str) -> None:
+    """Refuses nonsense in the common sizes, used or not: a size is a whole number, not below 0 (or a list of them)."""
+    for name in SIZES:
+        if text.has(name) and not isinstance(text.raw(name), list | tuple):
+            whole(text.path + name, text.raw(name), 0)
+    if text.raw("per_layer_config") and model_type not in BY_LAYER:
+        raise text.wrong("per_layer_config", f"no overrides by layer: they are not read for {model_type}")
 
 
 def stated_type(top: Fields) -> str:

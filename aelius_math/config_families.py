@@ -9,7 +9,15 @@ from aelius_math import config_hybrid as hybrid
 from aelius_math import config_mamba as mamba
 from aelius_math import config_variants as variants
 from aelius_math.config_attention import Heads, Reader, attention
-from aelius_math.config_mla import NEXTN, deepseek_v4, every_layer, glm_indexers, longcat, mla
+from aelius_math.config_mla import (
+    NEXTN,
+    deepseek_v4,
+    every_layer,
+    glm_indexers,
+    hunyuan_indexers,
+    longcat,
+    mla,
+)
 from aelius_math.config_patterns import (
     all_full,
     all_sliding,
@@ -17,6 +25,7 @@ from aelius_math.config_patterns import (
     ends,
     every,
     exaone4_kinds,
+    flint_kinds,
     from_layer,
     layer_types,
     qwen2_moe_kinds,
@@ -46,11 +55,14 @@ TEXT: dict[str, Reader] = {
         ("llama", "arcee", "apertus", "aria_text", "bitnet", "cohere", "csm", "diffllama", "flex_olmo", "granite",
          "granitemoe", "granitemoeshared", "hyperclovax", "internlm2", "jais2", "nanochat", "nemotron", "olmo", "olmo2",
          "olmoe", "phi", "phi4mm", "emu3_text_model", "glm4v_text", "Yi", "minicpm", "minicpmv", "minicpmo", "orion",
-         "aquila", "mistral3_text", "deepseek", "bailing_moe", "evafrill", "solar", "telechat", "telechat2", "arctic",
-         "zephyr", "code_llama", "moss", "skywork", "teleflm", "dots_ocr", "opencua_text", "chameleon"), LLAMA),
+         "aquila", "deepseek", "bailing_moe", "solar", "arctic",
+         "skywork", "dots_ocr", "chameleon"), LLAMA),
     **dict.fromkeys(
-        ("stablelm", "stablelm_epoch", "ernie4_5_vl_moe_text", "ernie4_5_moe_vl", "glm4v_moe_text", "qwen3_vl_moe_text",
-         "moondream3"), GQA),
+        ("stablelm", "stablelm_epoch", "ernie4_5_vl_moe_text", "ernie4_5_moe_vl", "glm4v_moe_text", "qwen3_vl_moe_text"),
+        GQA),
+    # vLLM 0.33.0, models/telechat2.py and teleflm.py
+    "telechat2": attention(Heads(("num_attention_heads", "n_head"), mha=True), layers=("num_hidden_layers", "n_layer")),
+    "TeleFLM": LLAMA,
     # the class fixes the head's width
     **dict.fromkeys(
         ("qwen3_vl_text", "ernie4_5", "paddleocr_vl_text", "paddleocr_vl", "glm", "glm4", "seed_oss", "solar_open",
@@ -60,7 +72,7 @@ TEXT: dict[str, Reader] = {
     "bailing_moe_v2": attention(MHA, mtp=NEXTN),
     **dict.fromkeys(("glm4_moe", "glm_ocr_text", "ernie4_5_moe", "mimo"), attention(MHA, mtp=NEXTN)),
     # one KV head for each query head, whatever the config says
-    **dict.fromkeys(("gpt2", "gptj", "codegen", "jais", "imagegpt", "openai-gpt", "ctrl"), GPT2),
+    **dict.fromkeys(("gpt2", "gptj", "codegen", "jais", "imagegpt", "openai-gpt", "ctrl", "gpt-sw3"), GPT2),
     **dict.fromkeys(("gpt_neox", "gpt_neox_japanese", "opt", "biogpt", "persimmon", "baichuan", "xverse", "internlm"),
                     attention(NO_KV._replace(head_dim=()))),
     "qwen": attention(NO_KV._replace(head_dim=("kv_channels",))),
@@ -108,10 +120,12 @@ TEXT: dict[str, Reader] = {
     **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), variants.gemma4),
     "cohere2": attention(MHA, layer_types(every(4, "sliding_window_pattern", "_sliding_window_pattern")), window=4096),
     "cohere2_moe": attention(wide(128), layer_types(cohere2_moe_kinds), window=4096),
-    **dict.fromkeys(("exaone4", "exaone_moe", "exaone4_5_text"), EXAONE),
+    **dict.fromkeys(("exaone4", "exaone4_5_text", "exaone_moe"), EXAONE),
     "olmo3": attention(MHA, layer_types(every(4)), window=4096),
     "cwm": attention(wide(128), layer_types(every(4, at=0)), window=8192),
     "afmoe": attention(wide(128), layer_types(every(4, "global_attn_every_n_layers")), window=1024),
+    "flint": attention(wide(128), layer_types(flint_kinds), window=513),
+    "beam": attention(wide(128), layer_types(ends(6, first=True)), window=512),
     "laguna": attention(wide(128), layer_types(all_full), window=512),
     "mellum": attention(wide(128), layer_types(all_full), window=1024),
     "kolibri1": attention(wide(128), layer_types(every(5)), window=513),
@@ -120,13 +134,14 @@ TEXT: dict[str, Reader] = {
     "muse_spark_text": attention(wide(64), layer_types(ends(4)), window=2048),
     "llama4_text": variants.LLAMA4,
     "mllama_text_model": variants.mllama,
-    "mimo_v2_flash": variants.mimo_v2,
+    **dict.fromkeys(("mimo_v2_flash", "mimo_v2"), variants.mimo_v2),
     "inkling_text": variants.inkling,
     # MLA
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "axk1", "youtu", "mistral4", "sarvam_mla",
                      "minicpm3", "pangu_ultra_moe"), mla()),
     **dict.fromkeys(("deepseek_v32", "axk2"), mla(every_layer)),
-    **dict.fromkeys(("glm_moe_dsa",), mla(glm_indexers)),
+    "glm_moe_dsa": mla(glm_indexers),
+    **dict.fromkeys(("hy_v4", "hy_v4_vl_text"), mla(hunyuan_indexers)),
     "longcat_flash": longcat,
     "deepseek_v4": deepseek_v4,
     # recurrent layers among attention
@@ -137,9 +152,12 @@ TEXT: dict[str, Reader] = {
     **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), hybrid.minimax),
     **dict.fromkeys(("bailing_hybrid", "bailing_moe_linear", "bailing_moe_v2_5", "bailing_moe_v3"), hybrid.bailing),
     **dict.fromkeys(("lfm2", "lfm2_moe"), hybrid.lfm2),
+    "lfm3": hybrid.lfm3,
+    "lara_mini": hybrid.lara_mini,
     "jamba": mamba.jamba,
     **dict.fromkeys(("bamba", "granitemoehybrid"), mamba.granite_hybrid),
     "falcon_h1": mamba.falcon_h1,
+    "phi4flash": mamba.phi4flash,
     "zamba": mamba.zamba,
     "zamba2": mamba.zamba2,
     "nemotron_h": mamba.nemotron_h,
@@ -169,12 +187,18 @@ _TEXT = {  # text_config, and what it is where it does not say
     "ernie4_5_vl_moe": "ernie4_5_vl_moe_text", "kimi_k25": "deepseek_v3", "kimi_k3": "kimi_linear", "kimi_vl": "deepseek_v3",
     "lfm2_vl": "lfm2", "lfm2-vl": "lfm2", "step3_vl": "step3_text", "step3p7": "step3p5", "minimax_m3_vl": "minimax_m3_vl_text",
     "minimax_vl_01": "minimax_text_01", "interns1": "qwen3_moe", "granite_speech": "granite", "llava_next_granite": "granite",
-    "granite4_vision": "granite", "inkling_mm_model": "inkling_text", "muse_glimmer": "muse_glimmer_text",
-    "muse_spark": "muse_spark_text", "exaone4_5": "exaone4_5_text", "qwen3_omni_moe_thinker": "qwen3_omni_moe_text",
+    "inkling_mm_model": "inkling_text", "muse_glimmer": "muse_glimmer_text",
+    "muse_spark": "muse_spark_text", "exaone4_5": "exaone4", "qwen3_omni_moe_thinker": "qwen3_omni_moe_text",
     "qwen2_5_omni_thinker": "qwen2_5_omni_text", "hunyuan_vl": "hunyuan_vl_text", "paddleocr_vl": "paddleocr_vl_text",
     "florence2": "florence2_language", "perception_lm": "llama", "ovis2": "qwen2", "tarsier": "llama", "eagle_2_5_vl": "qwen2",
     "video_llama_3": "qwen2", "fast_vlm": "qwen2", "lighton_ocr": "qwen3", "deepseek_vl": "llama", "deepseek_vl_hybrid": "llama",
-    "gemma3n_audio": "gemma3n_text", "bailing_moe_v3_vl": "bailing_hybrid", "audioflamingo3": "qwen2", "ultravox": "llama",
+    "bailing_moe_v3_vl": "bailing_hybrid", "audioflamingo3": "qwen2", "ultravox": "llama", "blip-2": "opt",
+    "instructblip": "opt", "instructblipvideo": "opt", "fun_asr_nano": "qwen3", "glmasr": "llama", "glmga": "glm4v_text",
+    "granite_speech_plus": "granite", "hyperclovax_vision_v2": "hyperclovax", "minicpmv4_6": "qwen3_5_text",
+    "minicpmv4_7": "qwen3_5_text", "minicpm_ocr": "qwen3_5_text", "moss_transcribe_diarize": "qwen3", "musicflamingo": "qwen2",
+    "nemotron_h_omni": "nemotron_h", "nemo_speechlm": "nemotron_h", "pp_chart2table": "qwen2", "qianfan_ocr": "qwen3",
+    "qwen3_asr": "qwen3", "shieldgemma2": "gemma3_text", "vibevoice": "qwen2", "vibevoice_asr": "qwen2",
+    "cosmos3_omni": "qwen3_vl_text", "lfm3_vl": "lfm3", "hy_v4_vl": "hy_v4_vl_text",
 }  # fmt: skip
 
 WRAPPERS: dict[str, tuple[str, str | None]] = {
@@ -182,7 +206,7 @@ WRAPPERS: dict[str, tuple[str, str | None]] = {
     **{name: ("llm_config", None) for name in (
         "internvl_chat", "h2ovl_chat", "NVLM_D", "skywork_chat", "ovis2_5", "bagel", "NemotronH_Nano_VL_V2",
         "Llama_Nemotron_Nano_VL", "ovis")},
-    **{name: ("language_config", "deepseek_v2") for name in ("deepseek_vl_v2", "deepseek_ocr2", "deepseekocr")},
+    **{name: ("language_config", "deepseek_v2") for name in ("deepseek_vl_v2", "deepseekocr")},
     **{name: ("thinker_config", f"{name}_thinker") for name in ("qwen2_5_omni", "qwen3_omni_moe")},
 }  # fmt: skip
 """Outer model_type: the section that holds the text model, and its model_type where the section does not say."""

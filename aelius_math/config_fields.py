@@ -19,6 +19,13 @@ MOST = 1 << 24
 """No head count or width above this is taken for real."""
 
 
+CONTEXT = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_target_positions",
+    "max_sequence_length", "max_seq_length", "seq_len", "n_ctx", "context_length", "max_context_length",
+)  # fmt: skip
+"""Names of the longest context, as vLLM tries them (0.33.0, transformers_utils/model_arch_config_convertor.py)."""
+
+
 class Parts(NamedTuple):
     """What a reader finds: the model's layers, and those that multi-token prediction adds."""
 
@@ -132,11 +139,14 @@ class Fields:
         return dtypes.known(value, self.path + name)
 
     def context(self) -> int | None:
-        """Tokens of context that the config claims; None where it claims none. Claims are not always usable."""
-        names = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
-                 "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len", "n_ctx",
-                 "context_length", "max_context_length")  # fmt: skip
-        return self.optional(*names, most=LARGEST)
+        """Tokens of context that the config claims; None where it claims none, or more than any number of tokens can be
+        (model_max_length of 1e30 is a way to say nothing). Claims are not always usable."""
+        for name in CONTEXT:
+            value = self.values.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST:
+                return value
+        return None
+
 
 
 Maker = Callable[[int], Layers | None]

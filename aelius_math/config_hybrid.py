@@ -80,25 +80,35 @@ def kimi_linear(f: Fields) -> Parts:
     """Kimi Linear and K3: KDA layers and MLA layers by the lists of linear_attn_config, which count from 1.
 
     head_dim at the top is used by neither cache. KDA keeps its state in fp32 (vLLM 0.33.0,
-    layers/mamba/mamba_utils.py, kda_state_dtype).
+    layers/mamba/mamba_utils.py, kda_state_dtype). transformers writes layer_types and linear_* fields instead.
     """
     n = f.num_layers()
-    config = f.section("linear_attn_config")
-    full, linear = config.indices("full_attn_layers", n, 1), config.indices("kda_layers", n, 1)
-    if full & linear or len(full) + len(linear) != n:
-        found = f"{len(full)} full and {len(linear)} KDA layers, {len(full & linear)} of them both"
-        raise AeliusError(f.path + "linear_attn_config", found, f"each of the {n} layers in one list")
+    if f.has("linear_attn_config"):
+        kinds, linear = kimi_lists(f.section("linear_attn_config"), n)
+        names = ("num_heads", "head_dim", "short_conv_kernel_size")
+    else:
+        kinds, linear = f.words("layer_types", n), f
+        names = ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
 
     def kda(count: int) -> Layers:
+        heads, head_dim, kernel = (linear.count(name) for name in names)
         return KimiDelta(
-            num_layers=count, num_heads=config.count("num_heads"), head_dim=config.count("head_dim"),
-            conv_kernel_size=config.count("short_conv_kernel_size"), state_dtype="fp32",
+            num_layers=count, num_heads=heads, head_dim=head_dim, conv_kernel_size=kernel, state_dtype="fp32"
         )  # fmt: skip
 
     make = {"full_attention": latent(f), LINEAR: kda}
-    layers = stack(["full_attention" if index in full else LINEAR for index in range(n)], make, f.path)
+    layers = stack(kinds, make, kinds_field(f))
     extra = f.optional("num_nextn_predict_layers", least=0, most=MOST_LAYERS)
     return Parts(layers, stack(["full_attention"] * (extra or 0), make, ""))
+
+
+def kimi_lists(config: Fields, n: int) -> tuple[Sequence[str], Fields]:
+    """The kinds by full_attn_layers and kda_layers, each layer in one of them; and the section itself."""
+    full, linear = config.indices("full_attn_layers", n, 1), config.indices("kda_layers", n, 1)
+    if full & linear or len(full) + len(linear) != n:
+        found = f"{len(full)} full and {len(linear)} KDA layers, {len(full & linear)} of them both"
+        raise AeliusError(config.path.rstrip("."), found, f"each of the {n} layers in one list")
+    return ["full_attention" if index in full else LINEAR for index in range(n)], config
 
 
 def lightning(f: Fields) -> Maker:
@@ -159,9 +169,32 @@ def lfm2(f: Fields) -> Parts:
         full = f.indices("full_attn_idxs", n)
         kinds = ["full_attention" if index in full else "conv" for index in range(n)]
 
-    def conv(count: int) -> Layers:
+    make = {**makers(f, *Heads(mha=True).kv(f)), "conv": short_convolution(f)}
+    return Parts(stack(kinds, make, kinds_field(f)))
+
+
+def short_convolution(f: Fields) -> Maker:
+    def make(count: int) -> Layers:
         width, kernel = f.count("hidden_size"), f.count("conv_L_cache")
         return ShortConvolution(num_layers=count, hidden_size=width, conv_kernel_size=kernel)
 
-    heads = Heads(head_dim=("head_dim",), mha=True)
-    return Parts(stack(kinds, {**makers(f, *heads.kv(f)), "conv": conv}, kinds_field(f)))
+    return make
+
+
+def lfm3(f: Fields) -> Parts:
+    """LFM3: as LFM2, with sliding layers (256) too; without layer_types, of four layers the third is full and the
+    first, but for the very first, slides."""
+    n = f.num_layers()
+    cycle = ("sliding_attention", "conv", "full_attention", "conv")
+    otherwise: Kinds = lambda f, n: ["conv", *(cycle[index % 4] for index in range(1, n))]  # noqa: E731
+    make = {**makers(f, *Heads(fixed_head_dim=128).kv(f), fixed=256), "conv": short_convolution(f)}
+    return Parts(stack(layer_types(otherwise)(f, n), make, kinds_field(f)))
+
+
+def lara_mini(f: Fields) -> Parts:
+    """Lara Mini: Gated DeltaNet, sliding (512) and full layers, in fives where layer_types is absent."""
+    n = f.num_layers()
+    cycle = (LINEAR, "sliding_attention", LINEAR, "full_attention", "sliding_attention")
+    otherwise: Kinds = lambda f, n: [cycle[index % 5] for index in range(n)]  # noqa: E731
+    make = {**makers(f, *Heads(fixed_head_dim=128).kv(f), fixed=512), LINEAR: gated_delta_net(f, None)}
+    return Parts(stack(layer_types(otherwise)(f, n), make, kinds_field(f)))

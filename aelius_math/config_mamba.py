@@ -115,6 +115,30 @@ def falcon_h1(f: Fields) -> Parts:
     return Parts(merge([make["full_attention"](n), ssm(n)]))
 
 
+def phi4flash(f: Fields) -> Parts:
+    """Phi-4-mini-flash (SambaY): every mb_per_layer-th layer (2) is Mamba 1, the others attend. Of the first half the
+    attention slides; layer n / 2 + 1 is the one full layer, and all after it share its cache and the last state.
+
+    microsoft/Phi-4-mini-flash-reasoning, configuration_phi4flash.py; vLLM 0.10.0, models/phi4flash.py. mamba_* are
+    16, 4 and 2 where absent.
+    """
+    n = f.num_layers()
+    step = f.count("mb_per_layer", default=2, least=2)
+    kinds = [
+        "mamba" if index % step == 0 else "sliding_attention" if index < n // 2 and index % 2 else "full_attention"
+        for index in range(min(n, n // 2 + 2))
+    ]
+    inner = f.count("mamba_expand", default=2) * f.count("hidden_size")
+
+    def recurrent(count: int) -> Layers:
+        return Mamba1(
+            num_layers=count, intermediate_size=inner, state_size=f.count("mamba_d_state", default=16),
+            conv_kernel_size=f.count("mamba_d_conv", default=4),
+        )  # fmt: skip
+
+    return Parts(stack(kinds, {**makers(f, *MHA.kv(f)), "mamba": recurrent}, f.path))
+
+
 def zamba(f: Fields) -> Parts:
     """Zamba: Mamba 1 in each layer, and shared attention beside it in some, twice the hidden size wide. Each use of
     the shared weights keeps K and V of its own."""

@@ -86,6 +86,13 @@ def glm_indexers(f: Fields, n: int) -> Sequence[bool]:
     return [max(index - offset + 1, 0) % freq == 0 for index in range(n)]
 
 
+def hunyuan_indexers(f: Fields, n: int) -> Sequence[bool]:
+    """HY-V4: indexer_types; else the first layer and every 4th from the second on."""
+    if f.has("indexer_types"):
+        return glm_indexers(f, n)
+    return [index == 0 or (index - 1) % 4 == 0 for index in range(n)]
+
+
 def chosen(f: Fields, field: str, index: int, word: str, words: dict[str, bool]) -> bool:
     if word not in words:
         raise AeliusError(f"{f.path}{field}[{index}]", word, "one of " + ", ".join(words))

@@ -124,16 +124,20 @@ def qwen2_moe_kinds(f: Fields, n: int) -> Sequence[str]:
     return ["sliding_attention" if index % 2 == 0 and index < most else "full_attention" for index in range(n)]
 
 
-def ends(period: int, *always: int) -> Kinds:
-    """Full are the last layer and every period-th before it (Muse); and those of `always`, by number."""
+def ends(period: int, first: bool = False) -> Kinds:
+    """The last layer is full, and every period-th before it (Muse), or every period-th from the start (Beam)."""
 
     def kinds(f: Fields, n: int) -> Sequence[str]:
-        return [
-            "full_attention" if (n - 1 - index) % period == 0 or index in always else "sliding_attention"
-            for index in range(n)
-        ]
+        shift = 0 if first else n % period
+        full = {index for index in range(n) if (index + 1 - shift) % period == 0} | {n - 1}
+        return ["full_attention" if index in full else "sliding_attention" for index in range(n)]
 
     return kinds
+
+
+def flint_kinds(f: Fields, n: int) -> Sequence[str]:
+    """Flint: full are layers 0 and 1, then every 4th from 1 on, and the last."""
+    return ["full_attention" if i < 2 or i % 4 == 1 or i == n - 1 else "sliding_attention" for i in range(n)]
 
 
 def inkling_kinds(f: Fields, n: int) -> Sequence[str]:

@@ -163,11 +163,15 @@ def owners(f: Fields, kinds: Sequence[str], field: str, fixed: int) -> Sequence[
 
 def gemma4(f: Fields) -> Parts:
     """Gemma 4: full layers are global_head_dim (512) wide, with num_global_key_value_heads where attention_k_eq_v is
-    true; K and V are both kept all the same. The last layer is full, whatever layer_types says of it."""
+    true; K and V are both kept all the same. transformers writes both into per_layer_config instead. The last layer is
+    full, whatever layer_types says of it."""
     n = f.num_layers()
     kinds = [*layer_types(every(6))(f, n)]
     kinds[-1] = "full_attention" if kinds[-1] == "sliding_attention" else kinds[-1]
     kv_heads, head_size = Heads(fixed_head_dim=256).kv(f)
+    kinds = [*owners(f, kinds, "num_kv_shared_layers", 0)]
+    if f.has("per_layer_config"):
+        return gemma4_by_layer(f, kinds, kv_heads, head_size)
     full_heads = kv_heads
     if f.flag("attention_k_eq_v", False):
         full_heads = f.count("num_global_key_value_heads", default=kv_heads)
@@ -175,7 +179,18 @@ def gemma4(f: Fields) -> Parts:
             raise f.wrong("num_global_key_value_heads", "a divisor of num_attention_heads")
     make = makers(f, kv_heads, head_size)
     make["full_attention"] = makers(f, full_heads, f.count("global_head_dim", default=512))["full_attention"]
-    return Parts(stack(owners(f, kinds, "num_kv_shared_layers", 0), make, kinds_field(f)))
+    return Parts(stack(kinds, make, kinds_field(f)))
+
+
+def gemma4_by_layer(f: Fields, kinds: Sequence[str], kv_heads: int, head_size: int) -> Parts:
+    overrides = f.section("per_layer_config")
+    specs: list[Layers | None] = []
+    for index, kind in enumerate(kinds):
+        key = str(index)
+        own = overrides.section(key) if overrides.has(key) else Fields({})
+        heads, width = own.count("num_key_value_heads", default=kv_heads), own.count("head_dim", default=head_size)
+        specs += stack([kind], makers(f, heads, width), kinds_field(f))
+    return Parts(merge(specs))
 
 
 def mimo_v2(f: Fields) -> Parts:
