@@ -23,6 +23,7 @@ COMMANDS = {
     "model": "what a model keeps for a conversation, in bytes",
     "ladder": "how a pool is handed out to many conversations",
     "pool": "how many tokens vLLM's KV cache holds on your cards",
+    "fit": "what llama.cpp takes for a context, whether it fits, and where the wall is",
     "ledger": "every number of the notes: value, unit, how it came about, and the article's verdict",
 }
 

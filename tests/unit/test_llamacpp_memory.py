@@ -14,7 +14,8 @@ from aelius_math.llamacpp_builds import (
     is_qwen_27b,
     logits_buffer_bytes,
 )
-from aelius_math.llamacpp_memory import CACHE_TYPES, window_cells
+from aelius_math.llamacpp_context import CACHE_TYPES
+from aelius_math.llamacpp_memory import window_cells
 from aelius_math.model import Model
 from aelius_math.units import MIB, AeliusError
 
