@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+__all__ = ["INK", "PAPER", "axes", "byte_axis", "colour", "label", "plot", "show", "token_axis", "tokens"]
+
 SMALL, NORMAL, LEADING = 12, 13, 1.3
 _WIDTH = 560
 _STYLE: Any = {

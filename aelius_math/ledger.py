@@ -301,6 +301,40 @@ class Recorded:
         return "\n".join(f"{n.id} = {long_text(n)}  {n.how or n.source}".rstrip() for n in self.entries)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What `givens` returns: entries of the ledger as a table, recorded elsewhere."""
+
+    entries: tuple[Number, ...]
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": repr(self)}
+
+    def html(self) -> str:
+        """A table, one row a number: its symbol, what it is, its value, its kind and where it comes from."""
+        rows = "".join(
+            f"<tr><td><code>{n.id}</code></td><td>{html.escape(n.label)}</td><td class=\"value\">{html.escape(long_text(n))}</td>"
+            f"<td>{n.kind}</td><td>{html.escape(n.source)}</td></tr>"
+            for n in self.entries
+        )
+        head = "<tr><th>symbol</th><th>what</th><th>value</th><th>kind</th><th>source</th></tr>"
+        return f'<table class="numbers"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{n.id} = {long_text(n)}  {n.kind}, {n.source}" for n in self.entries)
+
+
+def givens(*keys: str) -> Shown:
+    """A table of numbers that the article or another source gives: what a note starts from.
+
+    >>> givens("pool")
+    pool = 289,661 tokens  given, the article "What a long conversation actually costs"
+    """
+    for key in keys:
+        given(key)
+    return Shown(tuple(published()[key] for key in keys))
+
+
 def long_text(number: Number) -> str:
     """The number, and beside bytes of a KiB or more the same for people."""
     if number.unit == "bytes" and isinstance(number.value, int) and abs(number.value) >= KIB:
@@ -394,4 +428,4 @@ def collect(root: Path | str | None = None) -> Ledger:
     return Ledger([*published().values(), *_notes(folder)])
 
 
-__all__ = ["GIB", "Ledger", "Number", "Recorded", "collect", "given", "num", "numbers"]
+__all__ = ["GIB", "Ledger", "Number", "Recorded", "collect", "given", "givens", "num", "numbers"]

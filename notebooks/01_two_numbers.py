@@ -1,42 +1,137 @@
 # %% [markdown]
 # # Which two numbers get confused?
 #
-# A single request may be [262,144](num:request_limit) tokens long. The cache holds [289,661](num:pool) tokens for
-# everybody who is being served, so it is [1.105](num:pool_ratio) requests of full length: one of them leaves room for
-# little else.
+# A service on [two](num:cards) RTX 3090s publishes two counts of tokens. **[262,144](num:request_limit)** is the longest
+# single request that its engine accepts. **[289,661](num:pool)** is all that it holds live, for everybody together. The
+# second is [1.105](num:pool_ratio) times the first: room for one request of full length, and little beside it.
+#
+# They look alike, and they answer different questions. The first says how long one conversation may grow. The second
+# says how much all conversations may hold at the same moment.
 
 # %% tags=["fold"]
-from aelius_math.ledger import given, num, numbers
+from aelius_math import figures
+from aelius_math.ledger import given, givens, num, numbers
 
 # %% [markdown]
 # ## Given
 #
-# Both numbers are the article's. The first is what the model was trained for and the engine accepts; the second is what
-# the engine reports when it starts.
+# Both are the article's, read off the running system. Nothing on this page can produce them; it only puts them side by
+# side. Where the second comes from is [a note of its own](04_why_289661.ipynb).
 
 # %%
 request_limit = given("request_limit")
 pool = given("pool")
+givens("request_limit", "pool")
+
+# %% [markdown]
+# | | one request | everybody |
+# |---|---|---|
+# | how many tokens | [262,144](num:request_limit) | [289,661](num:pool) |
+# | who sets it | the model (`max_position_embeddings`), or a lower `--max-model-len` | the memory that weights and neighbours leave |
+# | when it is known | before anything is bought | when the engine has started, in its log |
+# | what happens beyond it | the request is refused | requests wait, or are put back and computed again |
+# | what more memory does | nothing | it grows |
 
 # %% [markdown]
 # ## Derive
 #
-# $$\text{pool over request} = \frac{\text{pool}}{\text{request limit}}$$
+# The quotient of the two is the number of full-length requests that fit at once. The difference is what one such request
+# leaves for everybody else.
 
 # %%
+gap = pool - request_limit
 numbers(
-    pool_ratio=num(pool / request_limit, "requests of full length that the pool holds", "= pool / request_limit", "requests"),
+    pool_ratio=num(pool / request_limit, "full requests in the pool", "= pool / request_limit", "x"),
+    pool_gap=num(gap, "what one full request leaves", "= pool - request_limit", "tokens"),
+    pool_share=num(100 * request_limit / pool, "share of the pool that one full request takes", "= 100 * request_limit / pool", "%"),
 )
+
+# %% [markdown]
+# One user who asks for everything takes [90.5%](num:pool_share) of the service. The other [27,517](num:pool_gap) tokens
+# are what the rest of the house shares until the answer is finished.
+#
+# Most people ask for far less, and the same pool then serves more of them. Whole requests of equal length, by plain
+# division:
+
+# %%
+K = given("k_binary")
+lengths = [256 * K, 128 * K, 64 * K, 32 * K, 16 * K, 8 * K]
+seats = {length: pool // length for length in lengths}
+numbers(
+    seats_128k=num(seats[128 * K], "requests of 128K that the pool holds", "= pool // (128 * k_binary)", "requests"),
+    seats_64k=num(seats[64 * K], "requests of 64K that the pool holds", "= pool // (64 * k_binary)", "requests"),
+    seats_32k=num(seats[32 * K], "requests of 32K that the pool holds", "= pool // (32 * k_binary)", "requests"),
+    seats_8k=num(seats[8 * K], "requests of 8K that the pool holds", "= pool // (8 * k_binary)", "requests"),
+)
+
+# %% tags=["fold"]
+rows = list(reversed(lengths))
+left_over = {length: pool - seats[length] * length for length in lengths}
+with figures.plot(height=290) as (fig, ax):
+    for row, length in enumerate(rows):
+        for seat in range(seats[length]):
+            ax.barh(row, length, left=seat * length, height=0.66, color=figures.colour(1), edgecolor=figures.PAPER)
+        ax.barh(row, left_over[length], left=pool - left_over[length], height=0.66, color=figures.colour(6), alpha=0.3)
+    ax.axvline(pool, color=figures.INK)
+    ax.set_yticks(range(len(rows)), [f"{seats[length]} of {figures.tokens(length)}" for length in rows])
+    figures.token_axis(ax.xaxis, [0, 64 * K, 128 * K, 192 * K, 256 * K])
+    figures.axes(ax, x="tokens of the pool", grid="")
+    ax.set_ylim(-0.55, len(rows) + 0.05)
+    figures.label(ax, pool, len(rows) - 0.6, "{pool} live for everybody", pool=pool, ha="right", va="bottom")
+figures.show(
+    fig,
+    name="two-numbers",
+    alt="Six bars, each the pool of {pool} tokens, filled with whole requests of one length: one of full length, {seats_128k} of "
+    "half of that, {seats_64k}, {seats_32k} and so on up to {seats_8k}. A grey rest is left in each.",
+    caption="One request of full length fills the pool. Cut it into shorter ones and {seats_64k}, {seats_32k} or {seats_8k} people fit.",
+    pool=pool,
+    seats_128k=seats[128 * K],
+    seats_64k=seats[64 * K],
+    seats_32k=seats[32 * K],
+    seats_8k=seats[8 * K],
+)
+
+# %% [markdown]
+# The lengths are in binary K, [1,024](num:k_binary) tokens. Plain division is too kind: the engine gives memory out in
+# blocks, and every live conversation pays a fixed sum besides. [Why exactly 289,661?](04_why_289661.ipynb#what-a-short-conversation-costs)
+# counts in blocks, and fewer fit.
 
 # %% [markdown]
 # ## Check
 #
-# The engine prints the same quotient in its start-up log, as a maximum concurrency.
+# The limit is a power of two. The engine prints the quotient in its start-up log as "Maximum concurrency", to two
+# decimals; that line alone would leave the pool open by thousands of tokens, so it cannot stand in for the pool itself.
 
 # %%
-assert request_limit < pool < 2 * request_limit
+assert request_limit == 2**18 == 256 * K
+printed = f"{pool / request_limit:.2f}x"
+agreeing = [tokens for tokens in range(request_limit, 2 * request_limit) if f"{tokens / request_limit:.2f}x" == printed]
+assert pool in agreeing
+print("printed by the engine:", printed)
+numbers(
+    same_print=num(len(agreeing), "pools that print the same concurrency", unit="tokens"),
+)
+
+# %% [markdown]
+# [2,622](num:same_print) different pools print the same concurrency. And the bars of the plot, filled by another route:
+
+# %%
+for length in lengths:
+    room, count = pool, 0
+    while room >= length:
+        room, count = room - length, count + 1
+    assert (count, room) == (seats[length], left_over[length])
 
 # %% [markdown]
 # ## What if
 #
-# Rented by the token, the service shows only the first of the two: nobody else's conversation is seen to wait.
+# **You rent.** A provider shows you the first number only: the context window. How much its cards hold live, and how many
+# people you share that with, is its business. When the pool is full you see a slow answer, not a number. On your own
+# cards you see both, and the second is the one that runs out.
+#
+# **You lower the limit.** It is tempting to read the pool as fixed: ask for half the length and serve twice the people.
+# The pool that the engine logs itself depends on the limit; at half of it the same memory is logged as fewer tokens.
+# [Note four](04_why_289661.ipynb#the-pool-is-not-a-constant) shows it at eight limits.
+#
+# **You add memory.** The first number stays where it is, the second grows. What a GiB is worth in tokens depends on the
+# model: [why a window this size fits at all](02_why_it_fits.ipynb) is the next note.
