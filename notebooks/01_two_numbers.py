@@ -93,14 +93,14 @@ figures.show(
 
 # %% [markdown]
 # The lengths are in binary K, [1,024](num:k_binary) tokens. Plain division is too kind: the engine gives memory out in
-# blocks, and every live conversation pays a fixed sum besides. [Why exactly 289,661?](04_why_289661.ipynb#what-a-short-conversation-costs)
-# counts in blocks, and fewer fit.
+# blocks, and every live conversation pays a fixed sum besides.
+# [Counted in blocks](04_why_289661.ipynb#what-a-short-conversation-costs), fewer fit.
 
 # %% [markdown]
 # ## Check
 #
-# The limit is a power of two. The engine prints the quotient in its start-up log as "Maximum concurrency", to two
-# decimals; that line alone would leave the pool open by thousands of tokens, so it cannot stand in for the pool itself.
+# The limit is a power of two. The engine prints the quotient in its start-up log as "Maximum concurrency", rounded to
+# hundredths; that line alone would leave the pool open by thousands of tokens, so it cannot stand in for the pool itself.
 
 # %%
 assert request_limit == 2**18 == 256 * K
@@ -129,9 +129,9 @@ for length in lengths:
 # people you share that with, is its business. When the pool is full you see a slow answer, not a number. On your own
 # cards you see both, and the second is the one that runs out.
 #
-# **You lower the limit.** It is tempting to read the pool as fixed: ask for half the length and serve twice the people.
-# The pool that the engine logs itself depends on the limit; at half of it the same memory is logged as fewer tokens.
-# [Note four](04_why_289661.ipynb#the-pool-is-not-a-constant) shows it at eight limits.
+# **You lower the limit.** It is tempting to read the pool as fixed: allow shorter requests, and serve more people from
+# the same tokens. But the pool that the engine logs depends on the limit itself. Under a lower one the same memory is logged
+# as [fewer tokens](04_why_289661.ipynb#the-pool-is-not-a-constant).
 #
 # **You add memory.** The first number stays where it is, the second grows. What a GiB is worth in tokens depends on the
 # model: [why a window this size fits at all](02_why_it_fits.ipynb) is the next note.

@@ -18,7 +18,7 @@ from aelius_math.ledger import given, givens, num, numbers
 # ## Given
 #
 # The article's count of layers, and the shape of each kind from the model's own configuration. No copy of the whole
-# `config.json` of Qwen3.8-27B was at hand; its fields are attested by three public programs that read them, and agree with
+# `config.json` of Qwen3.8-27B was at hand; its fields are attested by public programs that read them, and agree with
 # the files of the earlier models of the same class.
 
 # %%
@@ -44,7 +44,7 @@ numbers(
 )
 
 # %% [markdown]
-# Two more facts decide the bytes. The cache and the convolution are kept in the model's own `bfloat16`; the recurrent
+# The formats decide the bytes. The cache and the convolution are kept in the model's own `bfloat16`; the recurrent
 # state in `float32`, which the configuration says by name (`mamba_ssm_dtype`).
 
 # %%
@@ -109,7 +109,7 @@ numbers(
 
 # %% [markdown]
 # The article puts it as a long chat costing these layers what one line costs. That is true for each of them, and it is
-# only half of the matter: it is not nothing. In the currency of the pool, tokens of the article's fp8 cache, a
+# not nothing. In the currency of the pool, tokens of the article's fp8 cache, a
 # conversation of a single line holds as much as [4,698](num:state_tokens) tokens of text.
 
 # %%
@@ -166,7 +166,7 @@ figures.show(
 # %% [markdown]
 # ## Check
 #
-# Three other roads to the same figures: the package's own classes for the two kinds of layer; another engine's log;
+# Other roads to the same figures: the package's own classes for the two kinds of layer; another engine's log;
 # and the plot's own points, stepped token by token instead of multiplied.
 #
 # The other engine is llama.cpp. A build of it, run without a graphics card on this geometry, printed
@@ -207,12 +207,12 @@ assert all(hybrid[length] > dense[length] for length in lengths if length < cros
 # %% [markdown]
 # ## What if
 #
-# **The state were kept in a 16-bit format.** Its matrices would take half the bytes, but a recurrent state is read and
+# **The state were kept in a 16-bit format.** Its matrices would take fewer bytes, but a recurrent state is read and
 # written at every token, and errors add up. This model's configuration asks for `float32`.
 #
 # **Many short chats.** [Ten](num:ten) one-line conversations hold [1.43 GiB](num:ten_chats) of state between them before
-# the first token is cached. An engine that gives memory out in blocks charges more still:
-# [note four](04_why_289661.ipynb#what-a-short-conversation-costs) counts them.
+# the first token is cached. An engine that gives memory out in blocks
+# [charges more still](04_why_289661.ipynb#what-a-short-conversation-costs).
 #
 # **Another model of the family.** Qwen3.5, Qwen3.6 and Qwen3.8 with 27B share this geometry; `aelius-math model` prints
 # the same figures for any `config.json`.

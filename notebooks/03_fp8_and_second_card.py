@@ -1,9 +1,9 @@
 # %% [markdown]
 # # What do fp8 and the second card each save?
 #
-# Each halves what a token costs on a card. The mixture of layers brings [256 KiB](num:dense_token) a token down to
+# Each [halves](num:fp8_factor) what a token costs on a card. The mixture of layers brings [256 KiB](num:dense_token) a token down to
 # [64 KiB](num:kv_token), an fp8 cache to [32 KiB](num:fp8_token), and the second card to [16 KiB](num:card_token) on each:
-# a sixteenth in all. None of the three is clever alone; together they make the window affordable.
+# [a sixteenth](num:all_saving) in all. None of the three is clever alone; together they make the window affordable.
 #
 # Neither of the two saves everything. The fixed state stays in its own format whatever the cache is kept in, and a third
 # doubling of the cards would stop paying, because the model has only [four](num:kv_heads) heads of K and V to split.
@@ -23,9 +23,9 @@ from aelius_math.vllm import DoesNotFit, Engine, plan_pool
 givens("layers_all", "full_attention_blocks", "cards", "kv_available", "drafts", "engine_version")
 
 # %% [markdown]
-# The last three are not the article's. It states neither the memory nor the draft length nor the version of its engine;
-# [note four](04_why_289661.ipynb) infers the first two from the pool that was logged, and says what another version would
-# change.
+# Not all of these are the article's. It states neither the memory nor the draft length nor the version of its engine;
+# [the note on the engine's arithmetic](04_why_289661.ipynb) infers memory and drafts from the pool that was logged, and says
+# what another version would change.
 
 # %%
 model = catalogue.load("qwen3.8-27b")
@@ -34,7 +34,7 @@ elements = 2 * config["num_key_value_heads"] * config["head_dim"]  # K and V of 
 cards = given("cards")
 
 # %% [markdown]
-# ## Derive: three factors, in any order
+# ## Derive: the factors, in any order
 #
 # What one token costs on one card is a product, and a product does not care about its order:
 #
@@ -107,17 +107,18 @@ for split, size in on_a_card.items():
     print(f"{split} cards: {size:,} bytes a token on each, {split * size:,} on all of them")
 numbers(
     four_cards=num(on_a_card[4], "one token on one of four cards", "= fp8_token // kv_heads", "bytes"),
+    most_cards=num(max(on_a_card), "most cards tried here", unit="cards", kind="assumed", source="the next power of two past the heads"),
     eight_cards=num(on_a_card[8], "one token on one of eight cards", "= max(fp8_token // 8, fp8_token // kv_heads)", "bytes"),
 )
 
 # %% [markdown]
-# From [four](num:kv_heads) cards to twice as many, a card keeps [8 KiB](num:eight_cards) a token as before. (The heads of
+# On [eight](num:most_cards) cards instead of [four](num:kv_heads), each still keeps [8 KiB](num:eight_cards) a token. (The heads of
 # the recurrent layers go on splitting, and so does the fixed state.)
 #
 # ## Derive: what fp8 does not halve
 #
 # The state is in its own format. In the engine, where a block of the cache must be at least as large as one layer's state,
-# that has a strange consequence: at the same bytes a 16-bit cache does not hold half as much, and it is refused besides.
+# that has a strange consequence: at the same bytes a 16-bit cache is refused, though it would hold more than one would think.
 
 
 # %%
@@ -165,7 +166,7 @@ numbers(
 # ## Check
 #
 # The package's layer classes give the same bytes as the product; any order of the three factors ends at the same place;
-# and two cards hold what one card would, in halves.
+# and cards hold equal shares of what one card would.
 
 # %%
 assert levels == [dense, model.kv_bytes_per_token("bf16"), model.kv_bytes_per_token("fp8"), on_a_card[2]]
@@ -194,8 +195,8 @@ numbers(
 )
 
 # %% [markdown]
-# **You add a card, but no memory is freed on the fullest.** Every card holds its half of every token, so the pool is as
+# **You add a card, but no memory is freed on the fullest.** Every card holds its share of every token, so the pool is as
 # large as the fullest card allows. What something else takes from one card is taken from both.
 #
-# **You run one card.** The same fp8 cache costs [32 KiB](num:fp8_token) a token there, and the fixed state is whole
-# instead of halved. [Note four](04_why_289661.ipynb) puts both in blocks.
+# **You run one card.** The same fp8 cache costs [32 KiB](num:fp8_token) a token there, and the fixed state is
+# whole instead of shared. [The engine's arithmetic](04_why_289661.ipynb) puts both in blocks.

@@ -36,7 +36,8 @@ givens("pool", "request_limit", "cards", "prefix_hit_rate", "engine_version")
 #
 # $$\text{pool} = \left\lfloor \frac{\text{blocks}}{\text{blocks per request}} \cdot \text{limit} \right\rfloor$$
 #
-# Which pairs of whole numbers print the article's? Try every count per request up to twice the one that works:
+# Which pairs of whole numbers print the article's? Try every count per request up to the first multiple of the one
+# that works:
 
 # %%
 pairs = []
@@ -55,7 +56,7 @@ numbers(
 
 # %% [markdown]
 # One pair among all [361](num:pairs_tried). It is the first fraction of its kind because [181](num:per_request) is prime:
-# the next pair is the double of both.
+# the next pair is a multiple of both.
 #
 # ## Derive: the engine's own arithmetic
 #
@@ -96,8 +97,8 @@ Table(
 # [17](num:attention) and [three](num:state_groups) of [16](num:group_size), each with a block table of its own; a block spans the fullest group and weighs [28,131,328](num:block_bytes) bytes on each card.
 #
 # **A full request is counted.** Its tokens fill [163](num:attention_req) blocks of the attention group. Each of the
-# [three](num:state_groups) recurrent groups takes [six](num:state_req): two for the state and its copy at the last cached
-# block, and one for each draft token. Together [181](num:per_request).
+# [three](num:state_groups) recurrent groups takes [six](num:state_req): the state, its copy at the last
+# cached block, and one for each draft token. Together [181](num:per_request).
 #
 # **The memory is divided.** [200](num:blocks) blocks need [5.24 GiB](num:kv_need) on each card. The engine reads what it has
 # left and rounds down to whole blocks, so anything up to one block more gives the same count.
@@ -170,7 +171,7 @@ numbers(
 # [four](num:drafts) draft tokens, with the state in `float32` as the model asks.
 #
 # The inference stands on those statements and on one reading: that "fp8" is the engine's plain format. Read loosely, as
-# any format of eight bits that is called fp8, it leaves [two](num:loosely); with a scale for each token and head
+# any format that has fp8 in its name, it leaves [two](num:loosely); with a scale for each token and head
 # (`fp8_per_token_head`) it would be [three](num:loose_drafts) draft tokens. The notes go on with the plain format.
 #
 # ## Which version, and what that changes
@@ -197,12 +198,12 @@ Table(("version", "logged, caching on", "blocks", "per request", "logged, cachin
 
 # %% [markdown]
 # The pool is the same in all of them; only the line in the log differs: [80,800](num:old_log) before, [289,661](num:pool)
-# since. One default changed as well. Up to 0.27 prefix caching was off for models with recurrent layers unless it was
-# asked for, and the pool then is [294,543](num:no_cache); from 0.28 it is on.
+# since. One default changed as well. Up to vLLM 0.27 prefix caching was off for models with recurrent layers unless it was
+# asked for, and the pool then is [294,543](num:no_cache); from vLLM 0.28 it is on.
 #
 # ## Public logs that agree
 #
-# Other people have posted what their engine printed. One runs nearly this setting on the same two cards: fp8,
+# Other people have posted what their engine printed. One runs nearly this setting on cards like these: fp8,
 # [four](num:drafts) draft tokens, the same limit, blocks of [1,616](num:block) tokens; it has more memory left, and a whole
 # count of blocks prints its pool. One states every input and its memory. The last is a curiosity: other flags, and exactly
 # the article's number.
@@ -256,8 +257,8 @@ numbers(
 # ## The pool is not a constant
 #
 # The article sets the pool beside the limit as if the two were independent. In the engine they are not: the pool is the
-# limit times a ratio, and the fixed blocks of a request weigh more the shorter the limit is. The same memory, at eight
-# limits:
+# limit times a ratio, and the fixed blocks of a request weigh more the shorter the limit is. The same memory, at
+# several limits:
 
 # %%
 limits = [plan.block_size, *(2**power for power in range(12, 19))]
@@ -365,7 +366,7 @@ figures.show(
 # wants. The article's remark that one user who asks for everything is the whole service is true to the letter.
 #
 # While it runs, a request holds somewhat less: the second block of a group's state is there only as long as a state is being
-# copied. Read in the engine's source, not run: [16](num:running_1) blocks for the smallest chat between two steps,
+# copied. Read in the engine's source, not run: [16](num:running_1) blocks for the smallest chat between steps,
 # [15](num:running_fixed) of them state. The logged pool rests on the planner's count.
 #
 # ## What simple arithmetic gets wrong
