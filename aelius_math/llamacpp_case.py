@@ -103,6 +103,11 @@ def layer_cache_bytes(layer: Layers, found: Memory) -> int:
     return sum(cache.size_bytes // cache.layers for cache in found.caches if cache.spec is layer)
 
 
+def block_bytes(block: Block, found: Memory) -> int:
+    """Bytes [int] of one layer on its device: weights, and its share of cache or state."""
+    return block.weights_bytes + layer_cache_bytes(block.layer, found)
+
+
 def units_total(model: Model, context: Context) -> int | None:
     """Units [int] of the log's "offloaded x/y layers": layers, output, MTP; None where layers cannot be counted."""
     if any(type(layer).__name__ not in ONE_CACHE_A_LAYER for layer in model.layers):
@@ -127,6 +132,8 @@ class Case:
     target: int
     constant: int | None
     """Bytes of the compute buffers' constant, from the caller's own log; None: as measured, where it was."""
+    skipped: tuple[Block, ...] = ()
+    """Layers that the user's own -ngl leaves out."""
 
     def needs(self, n_ctx: int | None) -> tuple[int, int, bool]:
         """Bytes used, bytes of margin, and whether nothing is missing from them, at a context size."""
@@ -135,6 +142,7 @@ class Case:
         extra = found.draft_constant_bytes if self.constant is None else 0
         used = self.weights + found.kv_bytes + found.swa_bytes + found.recurrent_bytes
         used += found.mask_bytes + found.scratch_bytes + (main or 0)
+        used -= sum(block_bytes(block, found) for block in self.skipped)
         draft = (
             (found.draft_kv_bytes or 0) + found.draft_mask_bytes + found.draft_scratch_bytes + (extra or 0)
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from aelius_math.llamacpp_builds import FIT_CTX, FIT_TARGET_MIB, mib_bytes
-from aelius_math.llamacpp_case import Block, abort_reason, layer_cache_bytes, loads_mtp, reduced_context, room
+from aelius_math.llamacpp_case import Block, abort_reason, block_bytes, loads_mtp, reduced_context, room
 from aelius_math.llamacpp_context import PAD, Context, at
 from aelius_math.llamacpp_memory import Memory, memory
 from aelius_math.model import Model
@@ -120,9 +120,7 @@ class Layout:
         """Bytes on a device that holds these units: of the model, and of the MTP context beside it."""
         if not count:
             return 0, 0
-        held = [block.weights_bytes + layer_cache_bytes(block.layer, found) for block in self.blocks] + list(
-            self.tail
-        )
+        held = [block_bytes(block, found) for block in self.blocks] + list(self.tail)
         main, draft = self.growing(start, count, found)
         draft += (found.draft_kv_bytes or 0) if start <= len(self.blocks) < start + count else 0
         return sum(held[start : start + count]) + main + self.constants[device], draft

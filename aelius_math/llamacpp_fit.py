@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from aelius_math.cache import Recurrent
-from aelius_math.llamacpp_builds import FIT_CTX, FIT_TARGET_MIB, REPLAYED_27B, is_qwen_27b, mib_bytes
+from aelius_math.llamacpp_builds import BUILDS, FIT_CTX, FIT_TARGET_MIB, REPLAYED_27B, is_qwen_27b, mib_bytes
 from aelius_math.llamacpp_case import (
     Block,
     Case,
     abort_reason,
+    block_bytes,
     blocks_of,
     free_as_read,
-    layer_cache_bytes,
     reduced_context,
     room,
     units_total,
@@ -44,6 +45,7 @@ class Fit:
     `known_bytes` leaves out a compute constant that is not known; `projected_bytes` is what the log prints.
     `layers_kept` of `layers_total` are the log's units: layers, the output, the MTP layer.
     `counted_twice_bytes`: recurrent state by which `free_bytes` is short although `projected_bytes` holds it.
+    `moved_bytes`: weights, cache and state that leave the device with the layers that do.
     `fused_ops`: whether the fused recurrent kernel stays on for every layer; None where unsettled, or none is used.
     """
 
@@ -58,6 +60,7 @@ class Fit:
     leave_bytes: int | None
     deficit_bytes: int | None
     counted_twice_bytes: int
+    moved_bytes: int | None
     layers_kept: int | None
     layers_total: int | None
     n_ctx: int
@@ -67,6 +70,15 @@ class Fit:
     @property
     def fits(self) -> bool:
         return self.verdict in ("fits", "context reduced")
+
+    @property
+    def on_device_bytes(self) -> int | None:
+        """Bytes on the device once loaded, the MTP context with them, vision without; what the pass moved is off."""
+        if self.projected_bytes is None or self.moved_bytes is None:
+            return None
+        draft = self.memory.draft_kv_bytes, self.memory.compute_draft_bytes
+        beside = sum(size or 0 for size in draft) if BUILDS[self.build].draft_in_margin else 0
+        return self.projected_bytes + beside - self.moved_bytes
 
     @property
     def projected_mib(self) -> float | None:
@@ -94,13 +106,22 @@ def as_mib(size: int | None) -> float | None:
     return None if size is None else size / MIB
 
 
+class Decision(NamedTuple):
+    """What the pass comes to; `moved`: layers that it sends to the CPU, None where their number is not known."""
+
+    verdict: str
+    moved: int | None
+    n_ctx: int
+    action: str
+
+
 def evicted(blocks: Sequence[Block], found: Memory, over: int, at_least: int = 0) -> int:
     """Layers [int] that leave the device, layer 0 first, until at least `over` bytes are gone."""
-    moved = count = 0
+    gone = count = 0
     for block in blocks:
-        if moved >= over and count >= at_least:
+        if gone >= over and count >= at_least:
             break
-        moved += block.weights_bytes + layer_cache_bytes(block.layer, found)
+        gone += block_bytes(block, found)
         count += 1
     return count
 
@@ -148,8 +169,7 @@ def fit(
                 "compute_mib", compute_mib, f"at least the {least:.2f} MiB that follow from the context"
             )
     total = units_total(model, context)
-    if n_gpu_layers is not None:
-        weights -= left_out(n_gpu_layers, total, blocks, found)
+    skipped = left_out(n_gpu_layers, total, blocks)
     case = Case(
         model=model,
         context=context,
@@ -157,19 +177,15 @@ def fit(
         weights=weights,
         target=mib_bytes("fit_target_mib", fit_target_mib) + mib_bytes("vision_mib", vision_mib),
         constant=constant,
+        skipped=tuple(blocks[:skipped]) if blocks and skipped else (),
     )
     used, margin, known = case.needs(context.n_ctx)
     leave, deficit = room(used, free, margin)
-    abort = abort_reason(n_gpu_layers, override_tensor)
-    verdict, kept, n_ctx, action = decide(case, total, blocks, abort)
-    if n_gpu_layers is not None and total is not None:
-        kept = min(n_gpu_layers, total)
-    moved = {"unknown": None, "evict": abort is None}.get(verdict, False)
-    if kept is not None:
-        moved = kept != total
+    end = decide(case, total, blocks, abort_reason(n_gpu_layers, override_tensor))
+    kept = None if total is None or end.moved is None else total - skipped - end.moved
     return Fit(
-        verdict=verdict,
-        action=action,
+        verdict=end.verdict,
+        action=end.action,
         build=context.build,
         memory=found,
         known_bytes=used,
@@ -179,43 +195,48 @@ def fit(
         leave_bytes=leave if known else None,
         deficit_bytes=deficit if known else None,
         counted_twice_bytes=twice,
+        moved_bytes=moved_bytes(case, blocks, end),
         layers_kept=kept,
         layers_total=total,
-        n_ctx=n_ctx,
+        n_ctx=end.n_ctx,
         wall_tokens=case.wall() if known else None,
-        fused_ops=fused_ops(model, context, moved),
+        fused_ops=fused_ops(model, context, kept == total if kept is not None else None, end.verdict),
     )
 
 
-def left_out(n_gpu_layers: int, total: int | None, blocks: Sequence[Block] | None, found: Memory) -> int:
-    """Bytes [int] of the layers that the user's own -ngl leaves on the CPU, front layers first."""
-    out = None if total is None else max(0, total - whole("n_gpu_layers", n_gpu_layers, 0))
-    if out is None or (out and (blocks is None or out > len(blocks))):
-        expected = (
-            f"at least {total} (all), or the weights of each layer (blocks)"
-            if total
-            else "none set: this model's layers cannot be counted"
+def left_out(n_gpu_layers: int | None, total: int | None, blocks: Sequence[Block] | None) -> int:
+    """Layers [int] that the user's own -ngl leaves on the CPU, front layers first."""
+    if n_gpu_layers is None:
+        return 0
+    whole("n_gpu_layers", n_gpu_layers, 0)
+    if total is None:
+        raise AeliusError("n_gpu_layers", n_gpu_layers, "none set: this model's layers cannot be counted")
+    out = max(0, total - n_gpu_layers)
+    if out > len(blocks or ()):
+        raise AeliusError(
+            "n_gpu_layers", n_gpu_layers, f"at least {total} (all), or blocks: what each layer weighs"
         )
-        raise AeliusError("n_gpu_layers", n_gpu_layers, expected)
-    return sum(block.weights_bytes + layer_cache_bytes(block.layer, found) for block in (blocks or ())[:out])
+    return out
 
 
-def decide(
-    case: Case, total: int | None, blocks: Sequence[Block] | None, abort: str | None
-) -> tuple[str, int | None, int, str]:
-    """The pass itself: verdict, units kept, context, and what is done."""
+def moved_bytes(case: Case, blocks: Sequence[Block] | None, end: Decision) -> int | None:
+    """Bytes [int] of weights, cache and state that the pass sends to the CPU."""
+    if not end.moved or not blocks:
+        return end.moved
+    found = memory(case.model, at(case.context, end.n_ctx))
+    return sum(block_bytes(block, found) for block in blocks[: end.moved])
+
+
+def decide(case: Case, total: int | None, blocks: Sequence[Block] | None, abort: str | None) -> Decision:
+    """The pass itself, on what the case needs at its context."""
     context, rules = case.context, case.context.rules
     used, margin, known = case.needs(context.n_ctx)
-    n_ctx = context.split(case.model.max_position_embeddings)[0]
-    target = case.free - margin
+    n_ctx, target = context.split(case.model.max_position_embeddings)[0], case.free - margin
     if used <= target:
         if known:
-            return "fits", total, n_ctx, "no changes needed"
-        return (
-            "unknown",
-            None,
-            n_ctx,
-            "hangs on the constant part of the compute buffer, which is not known here",
+            return Decision("fits", 0, n_ctx, "no changes needed")
+        return Decision(
+            "unknown", None, n_ctx, "hangs on the compute buffer's constant part, which is not known here"
         )
     action = ""
     if context.n_ctx is None:
@@ -226,34 +247,30 @@ def decide(
             n_ctx = reduced_context(floor, full, at_floor, used, target, PAD * streams)
             action = f"context size reduced from {full} to {n_ctx}; "
             if at_floor <= target:
-                return "context reduced" if known else "unknown", total, n_ctx, action + "entire model fits"
+                return Decision(
+                    "context reduced" if known else "unknown", 0, n_ctx, action + "entire model fits"
+                )
             used = at_floor
     if abort:
-        return (
-            "evict",
-            None,
-            n_ctx,
-            action + f"failed to fit params to free device memory: {abort}; loading goes on",
-        )
+        action += f"failed to fit params to free device memory: {abort}; loading goes on"
+        return Decision("evict", 0, n_ctx, action)
+    if not blocks or total is None or not known:
+        return Decision("evict", None, n_ctx, action + "whole layers move to the CPU, layer 0 first")
     least = 1 if case.model.mtp_layers and not rules.fit_counts_mtp_block else 0
-    if blocks is None or total is None or not known:
-        return "evict", None, n_ctx, action + "whole layers move to the CPU, layer 0 first"
     moved = evicted(blocks, memory(case.model, at(context, n_ctx)), used - target, least)
-    return (
-        "evict",
-        total - moved,
-        n_ctx,
-        action + f"{moved} of {len(blocks)} layers move to the CPU, layer 0 first",
+    return Decision(
+        "evict", moved, n_ctx, action + f"{moved} of {len(blocks)} layers move to the CPU, layer 0 first"
     )
 
 
-def fused_ops(model: Model, context: Context, moved: bool | None) -> bool | None:
-    """Whether the fused recurrent kernel stays on; None: unsettled, or the model has no recurrent layers.
+def fused_ops(model: Model, context: Context, all_kept: bool | None, verdict: str) -> bool | None:
+    """Whether the fused recurrent kernel stays on; None: not known, unsettled, or the model has no recurrent layers.
 
     Drafts are verified several tokens at a time, by the chunked kernel, which is the one that is switched off.
     """
     if not any(isinstance(layer, Recurrent) for layer in model.layers):
         return None
-    if not context.rules.one_layer_disables_fused or moved is False:
+    if not context.rules.one_layer_disables_fused or all_kept:
         return True
+    moved = all_kept is False or verdict == "evict"
     return False if moved and context.draft_max else None

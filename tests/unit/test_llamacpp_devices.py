@@ -1,7 +1,7 @@
 """llama.cpp's fit pass on several devices: a toy worked by hand, the split by free memory, properties, refusals."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamacpp_models import QWEN_27B, full
 
@@ -11,6 +11,8 @@ from aelius_math.llamacpp_case import blocks_of
 from aelius_math.llamacpp_devices import fill, split_by_free
 from aelius_math.model import Model
 from aelius_math.units import MIB, AeliusError
+
+few = settings(max_examples=30, deadline=None)
 
 # 8 layers of 100 MiB; 1,024 tokens of f16 cache add 4 MiB a layer and a mask of 1 MiB a device.
 TOY = Model(name="toy", layers=(full(8, 8, 128),), max_position_embeddings=32_768)
@@ -155,6 +157,7 @@ def test_the_draft_is_counted_on_the_device_that_holds_the_mtp_layer():
     assert more == found.draft_kv_bytes + found.recurrent_bytes // 2 + 335 * MIB
 
 
+@few
 @given(
     sizes=st.lists(st.integers(1, 50), min_size=1, max_size=12),
     targets=st.lists(st.integers(0, 200), min_size=1, max_size=4),
@@ -172,6 +175,7 @@ def test_each_device_from_the_last_takes_as_many_units_as_fit_and_no_device_is_o
         end = start
 
 
+@few
 @given(units_=st.integers(1, 80), free=st.lists(st.integers(0, 30_000), min_size=1, max_size=5))
 def test_the_split_by_free_memory_loses_no_unit_and_gives_none_to_a_full_device(units_, free):
     if not sum(free):

@@ -1,7 +1,7 @@
 """llama.cpp's caches, state and compute buffer: golden runs and logs, the article's table by hand, properties, refusals."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamacpp_models import LAYERS, QWEN_27B, delta, full, golden, model, printed
 
@@ -18,6 +18,8 @@ from aelius_math.llamacpp_context import CACHE_TYPES
 from aelius_math.llamacpp_memory import window_cells
 from aelius_math.model import Model
 from aelius_math.units import MIB, AeliusError
+
+few = settings(max_examples=30, deadline=None)
 
 RUNS = golden("llamacpp_memory.json")
 LOGS = golden("llamacpp_logs.json")
@@ -389,6 +391,7 @@ contexts = st.builds(
 names = st.sampled_from(["qwen35-27b", "gemma3-27b", "gpt-oss-20b", "llama8b"])
 
 
+@few
 @given(context=contexts)
 def test_the_split_covers_what_was_asked_and_pads_by_less_than_a_row_a_slot(context):
     n_ctx, n_ctx_seq = context.split()
@@ -398,6 +401,7 @@ def test_the_split_covers_what_was_asked_and_pads_by_less_than_a_row_a_slot(cont
     assert n_ctx - context.n_ctx < 256 * (context.streams + 1)
 
 
+@few
 @given(name=names, context=contexts, more=st.integers(0, 100_000))
 def test_more_context_never_takes_less_memory(name, context, more):
     larger = Context(**{**vars(context), "n_ctx": context.n_ctx + more})
@@ -408,6 +412,7 @@ def test_more_context_never_takes_less_memory(name, context, more):
     assert small.compute_growing_bytes <= large.compute_growing_bytes
 
 
+@few
 @given(context=contexts)
 def test_sizes_are_whole_bytes_and_add_up(context):
     found = memory(QWEN_27B, context)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamacpp_models import QWEN_27B, golden, model
 
@@ -13,6 +13,8 @@ from aelius_math.llamacpp import Context, fit, memory
 from aelius_math.llamacpp_worth import flag_worth, growth, margin_window, tokens_worth, walls
 from aelius_math.model import Model
 from aelius_math.units import MIB, AeliusError
+
+few = settings(max_examples=30, deadline=None)
 
 JULY = Context(n_ctx=65536, n_seq_max=2, type_k="q8_0", type_v="q8_0", draft_max=3, build="jul")
 CARD = {"free_before_mib": 23_750, "weights_mib": 16_387, "vision_mib": 1136}
@@ -77,6 +79,7 @@ def test_which_slack_a_lowered_target_needs(target, slacks):
     assert margin_window(QWEN_27B, JULY).slacks(target) == slacks
 
 
+@few
 @given(slack=st.integers(0, 687), target=st.integers(0, 1024))
 def test_the_margin_relation_is_what_the_fit_pass_itself_decides(slack, target):
     def fits(k, margin):
@@ -88,7 +91,7 @@ def test_the_margin_relation_is_what_the_fit_pass_itself_decides(slack, target):
     assert not fits(80, 1024)
     window = margin_window(QWEN_27B, JULY)
     assert fits(84, target) == (target <= window.passes_at + slack)
-    assert not fits(86, target) == (target > window.fails_at + slack)
+    assert fits(86, target) == (target <= window.fails_at + slack)
 
 
 def test_the_walls_by_drafted_tokens_with_and_without_vision():
