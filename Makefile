@@ -27,7 +27,7 @@ site: set-up ## build the site into site/ (SITE_URL=https://... for canonical li
 	@echo 'site/ is built. To look at it: make serve, or python -m http.server -d site'
 
 serve: set-up ## live preview on http://127.0.0.1:8000, following notes, pages and the package (PORT=8001 for another)
-	@$(run) -m mkdocs serve --strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
+	@$(run) -m mkdocs serve --no-strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
 
 test: set-up ## all that CI runs (ONLY=word: the tests with that word in their names)
 	@$(run) -m mkdocs build --strict --quiet --site-dir .cache/site
@@ -42,11 +42,14 @@ numbers: $(python) ## rewrite the stale numbers in the prose, and show what chan
 proof: set-up ## spoil every number of every note and page, and report what the checks let through
 	@$(run) tools/proof.py
 
-bench: $(python) ## time the package: medians
-	@$(run) tests/bench/bench.py
+mutants: $(python) ## break the package in small ways, and report what the tests let through
+	@$(run) tools/mutants.py
 
-fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsense (SECONDS=60)
-	@$(run) tests/fuzz/fuzz.py $(or $(SECONDS),60)
+bench: $(python) ## time the package: medians
+	@for script in tests/bench/*.py; do $(run) $$script || exit 1; done
+
+fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsense (SECONDS=60 each)
+	@for script in tests/fuzz/*.py; do $(run) $$script $(or $(SECONDS),60) || exit 1; done
 
 picture: site ## take the README's picture of the site (needs chromium)
 	@$(run) tools/picture.py
@@ -72,4 +75,4 @@ $(assets): tools/node/package-lock.json tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py assets
 	@touch $@
 
-.PHONY: help site serve test notebooks numbers proof bench fuzz picture requirements clean set-up
+.PHONY: help site serve test notebooks numbers proof mutants bench fuzz picture requirements clean set-up

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).parent.parent
 STAMPS = ROOT / ".cache" / "notebooks"
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -79,7 +81,7 @@ def execute(script: Path) -> str:
     try:
         client.execute(stderr=subprocess.DEVNULL)  # the kernel warns of listeners on every start
     except (CellExecutionError, CellTimeoutError) as error:
-        return f"{script.name}: {str(error).strip()}"
+        return f"{script.name}: {COLOURS.sub('', str(error)).strip()}"
     for cell in notebook.cells:
         tags = cell.metadata.get("tags")
         cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})

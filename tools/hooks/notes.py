@@ -10,6 +10,7 @@ A cell tagged "hide" shows only what it prints. Each note offers its notebook an
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 import shutil
@@ -24,6 +25,9 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import get_toc
+
+log = logging.getLogger("mkdocs.hooks.notes")
+serving = False
 
 ROOT = Path(__file__).parents[2]
 DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
@@ -44,8 +48,9 @@ def on_pre_build(config: MkDocsConfig) -> None:
         for script in notebooks.scripts():
             if not (notebooks.STAMPS / script.stem).exists() and notebooks.in_step(script):
                 notebooks.mark_current(script)
-        for problem in notebooks.refresh([note for note in notebooks.scripts() if not notebooks.is_current(note)]):
-            raise PluginError(problem)
+        stale = [note for note in notebooks.scripts() if not notebooks.is_current(note)]
+        for problem in notebooks.refresh(stale):  # the preview goes on with what is stored
+            log.error(problem)
 
 
 @event_priority(100)  # before mkdocs-jupyter looks for notebooks
@@ -189,6 +194,3 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
         for suffix in (".ipynb", ".py"):
             shutil.copyfile(Path(page.file.abs_src_path).with_suffix(suffix), folder / (page.file.name + suffix))
     return output
-
-
-serving = False
