@@ -65,7 +65,7 @@ def blocks(root: Path = ROOT) -> list[Block]:
     found: list[Block] = []
     for path in sorted((root / "notebooks").glob("*.py")):
         found.extend(cells(path.read_text(encoding="utf-8"), f"notebooks/{path.name}"))
-    for path in sorted((root / "docs").rglob("*.md")):
+    for path in [*sorted((root / "docs").rglob("*.md")), *root.glob("README.md")]:
         found.append(Block(path.relative_to(root).as_posix(), 1, path.read_text(encoding="utf-8")))
     found.extend(verdicts((root / "aelius_math" / "article.toml").read_text(encoding="utf-8"), "aelius_math/article.toml"))
     return found

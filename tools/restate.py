@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 def texts() -> list[Path]:
     """Every file in which numbers are bound: the notes' scripts, the pages and the README."""
-    return [*sorted((ROOT / "notebooks").glob("[0-9]*.py")), *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+    return [*sorted((ROOT / "notebooks").glob("[0-9]*.py")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 
 
 def rewrite(text: str, ledger: Ledger) -> tuple[str, list[str], list[str]]:

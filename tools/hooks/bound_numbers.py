@@ -22,7 +22,7 @@ from aelius_math.ledger import Ledger, Number, collect, long_text, published
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-import prose  # noqa: E402
+import prose
 
 LINK = re.compile(r'<a href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
 DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
