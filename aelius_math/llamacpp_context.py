@@ -19,8 +19,9 @@ class Context:
     """The flags that size a context; names are llama.cpp's.
 
     `n_ctx` is -c: None left unset, 0 "all of the model's". `n_seq_max` is -np, the slots: None left unset, which is
-    four slots over one unified cache; a number alone splits the context among them, as `-np 2` does. `kv_unified`
-    is -kvu, None as the engine decides. `draft_max` is --spec-draft-n-max with an MTP draft on; 0 is drafting off.
+    four slots over one unified cache, whatever -kvu says (tools/server/server.cpp); a number alone splits the
+    context among them, as `-np 2` does. `kv_unified` is -kvu; None is left unset. `draft_max` is --spec-draft-n-max
+    with an MTP draft on; 0 is drafting off.
 
     >>> Context(n_ctx=65536, n_seq_max=2).split(262144), Context(n_ctx=4096, n_seq_max=10).split(262144)
     ((65536, 32768), (5120, 512))
@@ -61,7 +62,7 @@ class Context:
 
     @property
     def unified(self) -> bool:
-        return self.n_seq_max is None if self.kv_unified is None else bool(self.kv_unified)
+        return self.n_seq_max is None or bool(self.kv_unified)
 
     @property
     def streams(self) -> int:

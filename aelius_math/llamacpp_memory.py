@@ -198,10 +198,23 @@ def scratch_bytes(layers: Sequence[Layers], all_cells: int, type_k: str, type_v:
     return max(sizes)
 
 
+def rollback_copies(layers: Sequence[Layers], draft_max: int) -> int:
+    """Copies [int] of a slot's recurrent state that rejected drafts are rolled back to: one for each drafted token.
+
+    Only Qwen3.5's class can (src/llama-arch.cpp, llm_arch_supports_rs_rollback; a Gated DeltaNet is taken for it).
+    For others the engine sets the number to 0.
+    """
+    return (
+        draft_max
+        if all(type(layer).__name__ == "GatedDeltaNet" for layer in layers if layer.recurrent)
+        else 0
+    )
+
+
 def memory(model: Model, context: Context) -> Memory:
     """Bytes that llama.cpp allocates for `context` over the weights, each kind apart.
 
-    The recurrent state is f32 whatever the cache types, one row a slot and `draft_max` more for rollback. The MTP
+    The recurrent state is f32 whatever the cache types, one row a slot and, for rollback, one a drafted token. The MTP
     draft has a cache and a compute buffer of its own, of the draft types. A model without MTP layers has a drafter
     that is a model of its own: its cache is not known here (None).
 
@@ -219,7 +232,8 @@ def memory(model: Model, context: Context) -> Memory:
     drafts: list[Cache] = []
     if context.draft_max:
         drafts = attention_caches(model.mtp_layers, context, n_ctx_seq, n_ubatch, draft=True)
-    rows = context.slots * (1 + context.draft_max) if model.conv_elements + model.state_elements else 0
+    rows = context.slots * (1 + rollback_copies(model.layers, context.draft_max))
+    rows = rows if model.conv_elements + model.state_elements else 0
     windows = [cache for cache in caches if cache.role == "window"]
     draft_quantised = "f16" != context.type_k_draft or "f16" != context.type_v_draft
     constants = measured(model)

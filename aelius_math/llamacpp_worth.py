@@ -204,6 +204,7 @@ def changes(
                 change(f"-ctkd {name} -ctvd {name}", type_k_draft=name, type_v_draft=name)
     if context.slots > 1:
         change("-np 1", n_seq_max=1, kv_unified=None)
+    if context.slots > 1 and context.n_seq_max is not None:
         change("-kvu" if not context.unified else "-no-kvu", kv_unified=not context.unified)
     for size in (256, 512):
         if context.n_ubatch != size:

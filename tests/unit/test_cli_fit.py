@@ -105,7 +105,7 @@ def test_unset_flags_are_the_servers_own(run):
 def test_unified_and_split_can_be_asked_for(run):
     _, out, _ = run(REPLAYED + " -kvu --json")
     assert json.loads(out)["streams"] == 1
-    _, out, _ = run("fit qwen3.8-27b -c 64K -no-kvu --free-mib 24000 --weights-mib 14497 --json")
+    _, out, _ = run("fit qwen3.8-27b -c 64K -np 4 -no-kvu --free-mib 24000 --weights-mib 14497 --json")
     assert (json.loads(out)["streams"], json.loads(out)["verdict"]) == (4, "unknown")
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamacpp_models import LAYERS, QWEN_27B, delta, full, golden, model, printed
 
-from aelius_math.cache import MLA, FullAttention, GatedDeltaNet, Layers
+from aelius_math.cache import MLA, FullAttention, GatedDeltaNet, KimiDelta, Layers
 from aelius_math.llamacpp import Context, memory
 from aelius_math.llamacpp_builds import (
     EMBEDDING_27B,
@@ -185,6 +185,18 @@ def test_recurrent_state_is_counted_per_slot_and_once_more_for_each_drafted_toke
     assert memory(QWEN_27B, Context(n_ctx=4096)).recurrent_bytes / MIB == 149.625
 
 
+def test_kinds_without_rollback_keep_one_state_a_slot_however_much_is_drafted():
+    kimi = KimiDelta(num_layers=20, num_heads=32, head_dim=128, conv_kernel_size=4)
+    found = memory(Model(name="kimi", layers=(kimi,)), Context(n_ctx=256, n_seq_max=2, draft_max=3))
+    assert found.recurrent_rows == 2
+    assert found.state_bytes == 4 * 20 * 524_288 * 2
+    assert found.conv_bytes == 4 * 20 * 3 * 3 * 4096 * 2
+
+
+def test_attention_alone_has_no_state():
+    assert memory(model("llama8b"), Context(n_ctx=256)).recurrent_rows == 0
+
+
 def test_cache_types_do_not_touch_the_recurrent_state_and_its_dtype_in_the_model_does_not_either():
     assert {
         memory(QWEN_27B, Context(n_ctx=4096, type_k=name, type_v=name)).recurrent_bytes for name in CACHE_TYPES
@@ -216,7 +228,8 @@ def test_bytes_of_a_token_by_row_type(type_k, type_v, kib):
         ({"n_ctx": 86000, "n_seq_max": 2}, (86016, 43008)),
         ({"n_ctx": 65536, "n_seq_max": 2}, (65536, 32768)),
         ({"n_ctx": 65536, "n_seq_max": None}, (65536, 65536)),
-        ({"n_ctx": 65536, "n_seq_max": None, "kv_unified": False}, (65536, 16384)),
+        ({"n_ctx": 65536, "n_seq_max": None, "kv_unified": False}, (65536, 65536)),
+        ({"n_ctx": 65536, "n_seq_max": 4, "kv_unified": False}, (65536, 16384)),
         ({"n_ctx": 1, "n_seq_max": 256}, (65536, 256)),
     ],
 )

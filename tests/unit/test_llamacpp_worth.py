@@ -141,6 +141,9 @@ def test_flags_that_are_as_they_could_be_are_not_offered():
     assert set(worth_of(plain, vision_mib=0, fit_target_mib=0)) == {"-ub 512", "-ctk f16 -ctv f16", "-ctk q8_0 -ctv q8_0"}
     drafted = worth_of(replace(JULY, draft_max=1, kv_unified=True, type_k_draft="q8_0"))
     assert "--spec-draft-n-max 0" not in drafted
+    auto = set(worth_of(replace(JULY, n_seq_max=None)))
+    assert "-np 1" in auto
+    assert not {"-kvu", "-no-kvu"} & auto
     assert {"no --spec-type draft-mtp", "-no-kvu", "-ctkd f16 -ctvd f16", "-ctkd q8_0 -ctvd q8_0"} <= set(drafted)
 
 
