@@ -1,0 +1,474 @@
+"""llama.cpp's boot log: its lines, and the contexts and boots they belong to.
+
+A boot holds contexts: the model's own, and one for a drafter or the MTP head. A context holds one cache, or two
+where some layers slide. Dry runs of the fit pass print the same lines; they are kept apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from aelius_math.log_lines import Statement
+from aelius_math.log_table import Form, Found, Table, integer, number
+
+_SELF = "«(?:llama_kv_cache\\w*|llama_new_context_with_model|llama_init_from_model|llama_context)»: "
+_CONTEXT = "«(?:llama_context|llama_new_context_with_model|llama_init_from_model)»: "
+_FIT = "«(?:llama_params_fit\\w*|common_params_fit\\w*|common_fit\\w*|llama_fit\\w*)»: "
+
+FORMS = (
+    # src/llama-kv-cache.cpp: cells of one stream; "4/1 seqs" is sequences / streams, absent before August 2025
+    Form(
+        "cache",
+        "«llama_kv_cache\\w*»: size = {num} MiB ({int} cells, {int} layers, {int}«(?:/(\\d+))?»seqs),"
+        "K«\\((\\w+)\\)»:{num}MiB,V«\\((\\w+)\\)»:{num}MiB",
+        strict=False,
+    ),
+    Form(
+        "self_size",
+        _SELF + "KV self size = {num} MiB, K «\\((\\w+)\\)»: {num} MiB, V «\\((\\w+)\\)»: {num} MiB",
+        strict=False,
+    ),
+    Form("kv_buffer", "«llama_kv_cache\\w*»: {dev} KV buffer size = {num} MiB", strict=False),
+    Form(
+        "creating",
+        "«llama_kv_cache\\w*»: creating «(non-SWA|SWA)» KV cache, size = {int} cells",
+        strict=False,
+    ),
+    Form(
+        "state",
+        "«(?:llama_memory_recurrent|llama_kv_cache_recurrent)»: size = {num} MiB ({int} cells, {int} layers, {int} seqs"
+        "«(?:,?(\\d+)rs_seq)?»), R «\\(\\w+\\)»: {num} MiB, S «\\(\\w+\\)»: {num} MiB",
+        strict=False,
+    ),
+    Form(
+        "rs_buffer",
+        "«(?:llama_memory_recurrent|llama_kv_cache_recurrent)»: {dev} RS buffer size = {num} MiB",
+        strict=False,
+    ),
+    Form(
+        "compute",
+        "«(?:sched_reserve|llama_context|llama_new_context_with_model|llama_init_from_model|graph_reserve)»: {dev} compute buffer size = {num} MiB",
+        strict=False,
+    ),
+    Form(
+        "model_buffer",
+        "«(?:load_tensors|llm_load_tensors)»: {dev} model buffer size = {num} MiB",
+        strict=False,
+    ),
+    Form("offloaded", "offloaded {int}/{int} layers to GPU", strict=False),
+    Form("constructing", _CONTEXT + "constructing llama_context", strict=False),
+    Form("n_seq_max", _CONTEXT + "n_seq_max = {int}", strict=False),
+    Form("n_ctx", _CONTEXT + "n_ctx = {int}", strict=False),
+    Form("n_ctx_seq", _CONTEXT + "«n_ctx_(?:per_)?seq» = {int}", strict=False),
+    Form("n_ctx_warn", _CONTEXT + "«n_ctx_(?:per_)?seq» ({int}) «[<>]» n_ctx_train ({int})", strict=False),
+    Form("n_ctx_train", "«(?:print_info|llm_load_print_meta)»: n_ctx_train = {int}", strict=False),
+    Form("n_ubatch", _CONTEXT + "n_ubatch = {int}", strict=False),
+    Form("n_rs_seq", _CONTEXT + "n_rs_seq = {int}", strict=False),
+    Form("kv_unified", _CONTEXT + "kv_unified = «(true|false)»", strict=False),
+    Form("flash_attn", _CONTEXT + "flash_attn = «(enabled|disabled|auto|[01])»", strict=False),
+    Form("slots", "initializing«(?:slots)?», n_slots = {int}", strict=False),
+    Form("slot_ctx", "n_ctx_slot = {int}, kv_unified", strict=False),
+    Form(
+        "auto_slots",
+        "n_parallel is set to auto, using n_parallel = {int} and kv_unified = «(true|false)»",
+        strict=False,
+    ),
+    Form(
+        "build",
+        "«(?:common_params_print_info|build_info|build|version)»: «(?:build)?:?(\\d{1,6})\\(([0-9a-f]{5,40})\\)»",
+        strict=False,
+    ),
+    Form(
+        "path",
+        "loaded meta data with «\\d+» key-value pairs and «\\d+» tensors from «(.{1,400}?)»(version GGUF",
+        strict=False,
+    ),
+    Form("path", "load_model: loading model '«([^']{1,400})»'", strict=False),
+    Form("name", "print_info: general.name = «(.{1,120})»", strict=False),
+    # common/fit.cpp (src/llama.cpp before 2026)
+    Form("fit_begins", "fitting params to device memory", strict=False),
+    Form(
+        "projected",
+        _FIT + "projected to use {int} MiB of «(device|host)» memory vs.«(?:atotalof)?»{int} MiB",
+        strict=False,
+    ),
+    Form(
+        "device",
+        _FIT + "-«(\\w+)\\([^)]{1,80}\\)»:{num}total,{num}used,{num}free vs. target of{num}",
+        strict=False,
+    ),
+    Form(
+        "leaves",
+        _FIT + "will leave {num} >= {num} MiB of «(?:freedevice|system)» memory, no changes needed",
+        strict=False,
+    ),
+    Form(
+        "all_met", _FIT + "targets for free memory can be met on all devices, no changes needed", strict=False
+    ),
+    Form(
+        "short",
+        _FIT
+        + "cannot «(?:meetfreememorytarget|fulfillmargin)» of {int} MiB, need to reduce device memory by {int} MiB",
+        strict=False,
+    ),
+    Form(
+        "short_all",
+        _FIT
+        + "cannot «(?:meetfreememorytargets|fulfillmarginof\\d+MiB)» on all devices, need to use {int} MiB less in total",
+        strict=False,
+    ),
+    Form("ctx_reduced", _FIT + "context size reduced from {int} to {int} ->", strict=False),
+    Form("ctx_user", _FIT + "context size set by user to {int} -> no change", strict=False),
+    Form("ctx_full", _FIT + "user has requested full context size of {int} -> no change", strict=False),
+    Form("whole_by_ctx", "entire model can be fit by reducing context", strict=False),
+    Form(
+        "placed",
+        _FIT
+        + "-«(\\w+)\\([^)]{1,80}\\)»:{int}layers«(?:\\((\\d+)overflowing\\))?», {num} MiB used, {num} MiB free",
+        strict=False,
+    ),
+    Form("fit_ok", "successfully fit params to free device memory", strict=False),
+    Form("fit_failed", "failed to fit params to free device memory: «(.{1,160})»", strict=False),
+    Form("fit_took", "fitting params to free memory took", strict=False),
+    Form(
+        "draft_estimate",
+        "[spec] estimated «(?:fixed)?»memory usage of «(\\w{1,20}?)»«(?:context|model)» is {num} MiB",
+        strict=False,
+    ),
+    Form("vision_estimate", "[mtmd] estimated «.{0,60}?» memory usage of mmproj is {num} MiB", strict=False),
+    Form("vision_estimate", "[mtmd] estimated memory usage of mmproj is {num} MiB", strict=False),
+    Form("started", "server is listening", strict=False),
+    Form("started", "«main|llama_server»: model loaded", strict=False),
+    Form(
+        "failed",
+        "«(cudaMallocfailed:outofmemory|failedtoallocatebufferforkvcache|failedtocreatecontextwithmodel|errorloadingmodel|exitingduetomodelloadingerror|failedtoinitializethecontext)»",
+        strict=False,
+    ),
+)
+
+KEYS = (
+    "llama_kv_cache", "llama_memory_recurrent", "KV self size", "compute buffer size", "model buffer size", "layers to GPU",
+    "n_seq_max", "n_ctx =", "n_ctx_seq", "n_ctx_per_seq", "n_ctx_train", "n_ubatch", "n_rs_seq", "kv_unified", "flash_attn", "n_slots", "n_parallel is set", "loaded meta data",
+    "loading model '", "general.name", "params_fit", "fit_params", "common_fit", "fitting params", "] estimated",
+    "server is listening", "model loaded", "cudaMalloc failed", "failed to allocate buffer", "failed to create context",
+    "failed to initialize the context", "error loading model", "model loading error", "constructing llama_context",
+    "print_info: build", "build: ", "build_info", "version: ",
+)  # fmt: skip
+"""What a line must hold to be looked at."""
+
+PARTS = (
+    "llama_", "KVself", "buffersize", "layerstoGPU", "n_seq_max", "n_ctx=", "n_ctx_seq", "_per_seq", "n_ctx_train", "n_ubatch", "n_rs_seq",
+    "kv_unified", "flash_attn", "n_slots", "n_parallelis", "metadata", "loadingmodel", "general.name", "_fit", "fit_", "fittingparams",
+    "]estimated", "islistening", "modelloaded", "failed", "modelloadingerror", "print_info:build", "build:", "build_info", "version:",
+)  # fmt: skip
+"""A part of every key, its white space gone."""
+
+
+@dataclass
+class Cache:
+    """One KV cache: MiB as printed; cells of one stream; layers; sequences and streams; types of K and V."""
+
+    total_mib: float
+    cells: int
+    layers: int
+    seqs: int | None
+    streams: int | None
+    k_type: str
+    v_type: str
+    k_mib: float
+    v_mib: float
+    sliding: bool = False
+
+
+@dataclass
+class Context:
+    """A llama_context: its caches, its recurrent state, its buffers by device, and what it says of its sizes."""
+
+    caches: list[Cache] = field(default_factory=list)
+    kv_buffers: dict[str, float] = field(default_factory=dict)
+    state: dict[str, float | int | None] | None = None
+    rs_buffers: dict[str, float] = field(default_factory=dict)
+    compute: dict[str, float] = field(default_factory=dict)
+    sizes: dict[str, object] = field(default_factory=dict)
+    next_sliding: bool = False
+
+    @property
+    def used(self) -> bool:
+        return bool(self.caches or self.kv_buffers or self.state or self.rs_buffers or self.compute)
+
+
+@dataclass
+class LlamaBoot:
+    """One boot: the contexts that were loaded, those of dry runs, and what the fit pass said."""
+
+    contexts: list[Context] = field(default_factory=list)
+    probes: list[Context] = field(default_factory=list)
+    said: dict[str, object] = field(default_factory=dict)
+    model_buffers: dict[str, float] = field(default_factory=dict)
+    fit: dict[str, object] = field(default_factory=dict)
+    devices: list[tuple[str, float, float, float, float]] = field(default_factory=list)
+    placed: list[tuple[str, int, int, float, float]] = field(default_factory=list)
+    fitting: bool = False
+    fitted: bool = False
+    started: bool = False
+    failed: str | None = None
+    clashes: list[str] = field(default_factory=list)
+
+    def context(self, fresh: bool = False) -> Context:
+        """The context being built; a new one where asked."""
+        if fresh or not self.contexts:
+            if len(self.contexts) >= 64:
+                return self.contexts[-1]
+            self.contexts.append(Context())
+        return self.contexts[-1]
+
+    def say(self, name: str, value: object) -> None:
+        """Keep what is said first; a later word that differs is a clash."""
+        if name in self.said and self.said[name] != value and len(self.clashes) < 32:
+            self.clashes.append(f"{name}: {self.said[name]} and {value}")
+        self.said.setdefault(name, value)
+
+
+class LlamaReader:
+    """Takes statements; gives boots."""
+
+    def __init__(self) -> None:
+        self.table = Table(FORMS)
+        self.boots: list[LlamaBoot] = []
+
+    def take(self, statement: Statement) -> bool:
+        """Read one statement; whether it was one of llama.cpp's."""
+        taken = False
+        for found in self.table.find(statement):
+            taken = True
+            if not self.boots or self._is_new(self.boots[-1], found):
+                self.boots.append(LlamaBoot())
+            getattr(self, f"_{found.name}")(self.boots[-1], found)
+        return taken
+
+    def _is_new(self, boot: LlamaBoot, found: Found) -> bool:
+        loaded = boot.started or boot.failed is not None
+        if found.name == "build":
+            build = f"{found.values[0]} ({found.values[1]})"
+            return loaded or bool(boot.contexts) or ("build" in boot.said and boot.said["build"] != build)
+        if found.name == "fit_begins":
+            return boot.fitted and any(context.used for context in boot.contexts)
+        if found.name in ("path", "projected", "auto_slots", "constructing", "cache", "kv_buffer"):
+            return loaded
+        return False
+
+    # what a line says
+
+    def _cache(self, boot: LlamaBoot, found: Found) -> None:
+        size, cells, layers, seqs, streams, k_type, k_mib, v_type, v_mib = found.values
+        cache = Cache(
+            number(size), integer(cells), integer(layers), integer(seqs), int(streams) if streams else None,
+            k_type or "", v_type or "", number(k_mib), number(v_mib),
+        )  # fmt: skip
+        context = boot.context()
+        if context.caches:
+            last = context.caches[-1]
+            alike = (last.k_type, last.v_type, last.seqs) == (cache.k_type, cache.v_type, cache.seqs)
+            if cache == last and boot.fitting:
+                return
+            if (
+                len(context.caches) == 1
+                and alike
+                and (cache.cells < last.cells or context.next_sliding)
+                and not context.compute
+            ):
+                cache.sliding = True
+            else:
+                context = boot.context(fresh=True)
+        elif context.compute:
+            context = boot.context(fresh=True)
+        context.caches.append(cache)
+
+    def _self_size(self, boot: LlamaBoot, found: Found) -> None:
+        size, k_type, k_mib, v_type, v_mib = found.values
+        context = boot.context()
+        context.sizes["self_size"] = (number(size), k_type, number(k_mib), v_type, number(v_mib))
+
+    def _kv_buffer(self, boot: LlamaBoot, found: Found) -> None:
+        context = boot.context()
+        if context.compute:
+            context = boot.context(fresh=True)
+        device = found.values[0] or ""
+        context.kv_buffers[device] = round(context.kv_buffers.get(device, 0.0) + number(found.values[1]), 2)
+
+    def _creating(self, boot: LlamaBoot, found: Found) -> None:
+        context = boot.context()
+        if found.values[0] == "non-SWA" and context.caches:
+            context = boot.context(fresh=True)
+        context.next_sliding = found.values[0] == "SWA"
+
+    def _state(self, boot: LlamaBoot, found: Found) -> None:
+        size, cells, layers, seqs, rs_seq, r_mib, s_mib = found.values
+        boot.context().state = {
+            "total_mib": number(size), "cells": integer(cells), "layers_printed": integer(layers), "seqs": integer(seqs),
+            "rs_seq": int(rs_seq) if rs_seq else None, "r_mib": number(r_mib), "s_mib": number(s_mib),
+        }  # fmt: skip
+
+    def _rs_buffer(self, boot: LlamaBoot, found: Found) -> None:
+        boot.context().rs_buffers[found.values[0] or ""] = number(found.values[1])
+
+    def _compute(self, boot: LlamaBoot, found: Found) -> None:
+        boot.context().compute[found.values[0] or ""] = number(found.values[1])
+
+    def _model_buffer(self, boot: LlamaBoot, found: Found) -> None:
+        boot.model_buffers[found.values[0] or ""] = number(found.values[1])
+
+    def _offloaded(self, boot: LlamaBoot, found: Found) -> None:
+        if not boot.fitting:
+            boot.said.setdefault("offloaded", (integer(found.values[0]), integer(found.values[1])))
+
+    def _constructing(self, boot: LlamaBoot, found: Found) -> None:
+        if boot.context().used or boot.context().sizes:
+            boot.context(fresh=True)
+
+    def _size(self, boot: LlamaBoot, found: Found) -> None:
+        context = boot.context()
+        if found.name in context.sizes and context.used:
+            context = boot.context(fresh=True)
+        text = found.values[0] or ""
+        context.sizes[found.name] = {"true": True, "false": False}.get(
+            text, integer(text) if text[:1].isdigit() else text
+        )
+
+    _n_seq_max = _n_ctx = _n_ctx_seq = _n_ubatch = _n_rs_seq = _kv_unified = _flash_attn = _size
+
+    def _n_ctx_warn(self, boot: LlamaBoot, found: Found) -> None:
+        boot.context().sizes.setdefault("n_ctx_seq", integer(found.values[0]))
+        boot.said.setdefault("n_ctx_train", integer(found.values[1]))
+
+    def _n_ctx_train(self, boot: LlamaBoot, found: Found) -> None:
+        boot.said.setdefault("n_ctx_train", integer(found.values[0]))
+
+    def _slots(self, boot: LlamaBoot, found: Found) -> None:
+        boot.say("n_slots", integer(found.values[0]))
+
+    def _slot_ctx(self, boot: LlamaBoot, found: Found) -> None:
+        boot.say("n_ctx_slot", integer(found.values[0]))
+
+    def _auto_slots(self, boot: LlamaBoot, found: Found) -> None:
+        boot.say("n_parallel", integer(found.values[0]))
+
+    def _build(self, boot: LlamaBoot, found: Found) -> None:
+        boot.say("build", f"{found.values[0]} ({found.values[1]})")
+
+    def _path(self, boot: LlamaBoot, found: Found) -> None:
+        if boot.fitted and not boot.fitting:
+            boot.said.setdefault("loaded_path", found.values[0])
+        boot.said.setdefault("path", found.values[0])
+
+    def _name(self, boot: LlamaBoot, found: Found) -> None:
+        boot.said.setdefault("name", found.values[0])
+
+    # the fit pass
+
+    def _fit_begins(self, boot: LlamaBoot, found: Found) -> None:
+        self._apart(boot)
+        boot.fitting = True
+
+    def _apart(self, boot: LlamaBoot) -> None:
+        """What was measured up to here was a dry run."""
+        if any(context.used for context in boot.contexts):
+            boot.probes = [context for context in boot.contexts if context.used]
+        boot.contexts = []
+        boot.model_buffers = {}
+
+    def _projected(self, boot: LlamaBoot, found: Found) -> None:
+        if "projected" not in boot.fit:
+            boot.fit["projected"] = integer(found.values[0])
+            boot.fit["free"] = integer(found.values[2])
+            boot.fit["memory"] = found.values[1]
+        boot.fitting = True
+
+    def _device(self, boot: LlamaBoot, found: Found) -> None:
+        name, total, used, free, target = found.values
+        if len(boot.devices) < 32:
+            boot.devices.append((name or "", number(total), number(used), number(free), number(target)))
+        boot.fitting = True
+
+    def _leaves(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("leave", int(number(found.values[0])))
+        boot.fit.setdefault("margin", int(number(found.values[1])))
+        boot.fit.setdefault("verdict", "fits")
+
+    def _all_met(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("verdict", "fits")
+
+    def _short(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("margin", integer(found.values[0]))
+        boot.fit.setdefault("deficit", integer(found.values[1]))
+
+    def _short_all(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("deficit", integer(found.values[0]))
+
+    def _ctx_reduced(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("ctx_from", integer(found.values[0]))
+        boot.fit.setdefault("ctx_to", integer(found.values[1]))
+
+    def _ctx_user(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("ctx_user", integer(found.values[0]))
+
+    _ctx_full = _ctx_user
+
+    def _whole_by_ctx(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("verdict", "context reduced")
+
+    def _placed(self, boot: LlamaBoot, found: Found) -> None:
+        name, layers, over, used, free = found.values
+        if len(boot.placed) < 32:
+            boot.placed.append((name or "", integer(layers), int(over or 0), number(used), number(free)))
+
+    def _fit_ok(self, boot: LlamaBoot, found: Found) -> None:
+        self._fit_took(boot, found)
+
+    def _fit_failed(self, boot: LlamaBoot, found: Found) -> None:
+        boot.fit.setdefault("reason", found.values[0])
+        boot.fit["verdict"] = "abort"
+        self._fit_took(boot, found)
+
+    def _fit_took(self, boot: LlamaBoot, found: Found) -> None:
+        if boot.fitting or not boot.fitted:
+            self._apart(boot)
+        boot.fitting, boot.fitted = False, True
+
+    def _draft_estimate(self, boot: LlamaBoot, found: Found) -> None:
+        boot.said.setdefault("draft_estimate", number(found.values[1]))
+
+    def _vision_estimate(self, boot: LlamaBoot, found: Found) -> None:
+        boot.said.setdefault("vision_estimate", number(found.values[-1]))
+
+    # how it ended
+
+    def _started(self, boot: LlamaBoot, found: Found) -> None:
+        boot.started = True
+
+    def _failed(self, boot: LlamaBoot, found: Found) -> None:
+        if not boot.started and boot.failed is None:
+            boot.failed = FAILURES[found.values[0] or ""]
+
+
+FAILURES = {
+    "cudaMallocfailed:outofmemory": "cudaMalloc ran out of memory",
+    "failedtoallocatebufferforkvcache": "the KV cache could not be allocated",
+    "failedtocreatecontextwithmodel": "the context could not be made",
+    "errorloadingmodel": "the model could not be loaded",
+    "exitingduetomodelloadingerror": "the model could not be loaded",
+    "failedtoinitializethecontext": "the context could not be made",
+}
+
+
+def is_host(device: str) -> bool:
+    """Whether a buffer's name is host memory's: CPU, CPU_Mapped, CUDA_Host and the like."""
+    return device.startswith("CPU") or device.endswith("_Host")
+
+
+def evidence(boots: list[LlamaBoot]) -> bool:
+    """Whether the lines are enough to call the text a boot log of llama.cpp's."""
+    return any(
+        boot.fit or any(context.used or context.sizes for context in boot.contexts + boot.probes)
+        for boot in boots
+    )

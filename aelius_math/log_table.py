@@ -1,0 +1,133 @@
+"""What the engines print about their memory: each line's form, as a table, and what it says.
+
+A `Form` is the line's wording with its white space gone; `{int}` and `{num}` stand for what is read. The engines'
+own words are quoted; where each comes from is in the comment beside it. `strict` forms must begin a message and
+end it, so that a sentence that quotes one is not taken for a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from aelius_math.log_lines import Statement, is_prose
+
+_HOLES = {
+    "{int}": r"(\d[\d,]*)",
+    "{num}": r"(-?\d[\d,]*(?:\.\d+)?)",
+    "{word}": r"([\w.:/+-]+?)",
+    "{dev}": r"([\w\[\].:-]{1,60}?)",
+}
+_END = frozenset("\"'`|<*\\)}]")
+
+
+def pattern(form: str) -> str:
+    """The regular expression of a form, white space gone.
+
+    >>> pattern("GPU KV cache size: {int} tokens")
+    'GPUKVcachesize:(\\\\d[\\\\d,]*)tokens'
+    """
+    parts = re.split(r"(\{\w+\}|«.*?»)", form)
+    out = []
+    for part in parts:
+        if part.startswith("«"):
+            out.append(part[1:-1])
+        else:
+            out.append(_HOLES.get(part) or re.escape("".join(part.split())))
+    return "".join(out)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A line that is read: a name, its wording, the literal that must be there, and how strictly it stands alone."""
+
+    name: str
+    form: str
+    strict: bool = True
+    end: str = ""
+    since: str = ""
+    regex: re.Pattern[str] = field(init=False)
+    literal: str = field(init=False)
+    open: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "regex", re.compile(pattern(self.form)))
+        plain = [part for part in re.split(r"\{\w+\}|«.*?»", self.form) if part]
+        object.__setattr__(self, "open", self.form.endswith(("{int}", "{num}")))
+        object.__setattr__(
+            self, "literal", max(("".join(part.split()) for part in plain), key=len, default="")
+        )
+
+
+class Found(NamedTuple):
+    """A form that was found: its name, what it says, who printed it."""
+
+    name: str
+    values: tuple[str | None, ...]
+    statement: Statement
+    at: int
+    end: int
+
+
+class Table:
+    """The forms of an engine; what they found in a statement is remembered, for logs repeat themselves."""
+
+    def __init__(self, forms: Iterable[Form]) -> None:
+        self.forms = tuple(forms)
+        self.known: dict[Statement, tuple[Found, ...]] = {}
+
+    def find(self, statement: Statement) -> tuple[Found, ...]:
+        """The forms in a statement, in the order in which they stand there."""
+        found = self.known.get(statement)
+        if found is None:
+            found = tuple(find(self.forms, statement))
+            if len(self.known) >= 1024:
+                self.known.clear()
+            self.known[statement] = found
+        return found
+
+
+def find(forms: Iterable[Form], statement: Statement) -> Iterator[Found]:
+    """The forms in a statement, in the order in which they stand there."""
+    text = statement.squeezed
+    hits = []
+    for form in forms:
+        if form.literal in text:
+            hits += [(match.start(), form, match) for match in form.regex.finditer(text)]
+    hits.sort(key=lambda hit: (hit[0], -hit[2].end()))
+    edge = 0
+    for start, form, match in hits:
+        if start < edge:
+            continue
+        if form.strict and not _stands_alone(form, statement, start, match.end(), edge):
+            continue
+        values, edge = match.groups(), match.end()
+        if form.open:  # nothing after the number says where it ends: a line end does
+            begin, edge = match.span(len(values))
+            edge = next((join for join in statement.joins if begin < join < edge), edge)
+            values = (*values[:-1], statement.squeezed[begin:edge])
+        yield Found(form.name, values, statement, start, edge)
+
+
+def _stands_alone(form: Form, statement: Statement, start: int, end: int, edge: int) -> bool:
+    if not (start == edge and statement.header) and is_prose(statement.lead(start, edge)):
+        return False
+    text = statement.squeezed
+    return (
+        end >= len(text)
+        or end in statement.joins
+        or text[end] in _END
+        or bool(form.end and text.startswith(form.end, end))
+    )
+
+
+def number(text: str | None) -> float:
+    """A printed number; thousands may have commas."""
+    return float((text or "").replace(",", ""))
+
+
+def integer(text: str | None) -> int:
+    """A printed whole number of tokens, blocks or layers; thousands may have commas."""
+    return int((text or "").replace(",", "")[:18] or "0")
