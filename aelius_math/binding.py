@@ -139,7 +139,7 @@ def truth(number: Number, text: str, after: str = "") -> str | None:
             return None
         return f"{text!r} is not what {number.id!r} says: " + " | ".join(quotes)
     if not any(character.isdigit() for character in text):
-        return _word(number, text)
+        return _word(number, text, after)
     said = take_apart(text)
     if isinstance(said, str):
         return said
@@ -312,8 +312,11 @@ def words() -> dict[str, str]:
     return table
 
 
-def _word(number: Number, text: str) -> str | None:
+def _word(number: Number, text: str, after: str) -> str | None:
     word = text.lower()
+    behind = _following(after, number)
+    if behind and own_unit(number) not in RATIOS and factor_of(behind, number) is None:
+        return f"{text!r} {behind} is in {behind!r}, the number in {number.unit!r}: {number.text}"
     condition = words().get(word)
     if condition is None and " " in word:  # "sixteen layers"
         first, _, unit = word.rpartition(" ")

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 MOST_EXEMPT = 0.05
 """The share of digits, names apart, that may be exempt."""
 
+HAS_DIGIT = re.compile(r"\d")
 WORDS = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|half|halves|halved|twice|double[sd]?|quarters?)\b",
     re.IGNORECASE,
@@ -45,6 +46,7 @@ class Report:
     digits: Counter[str] = field(default_factory=Counter)
     used: Counter[str] = field(default_factory=Counter)
     pairs: dict[str, list[str]] = field(default_factory=dict)
+    """For each file, in order: the id, the text bound to it, and the word behind."""
 
     @property
     def exempt_share(self) -> float:
@@ -124,7 +126,8 @@ def scan(block: Block, ledger: Mapping[str, Number], report: Report) -> None:
             report.problems.append(f"{where(match.start())}: {match[0]}: {wrong}")
         report.digits["bound"] += digits(said)
         report.used[key] += 1
-        report.pairs.setdefault(block.file.split(" ")[0], []).append(f"{key} = {said}")
+        noun = re.match(r"\s*([A-Za-z%/-]+)", after)
+        report.pairs.setdefault(block.file.split(" ")[0], []).append(f"{key} = {said}" + (f" / {noun[1]}" if noun else ""))
         return blank(match)
 
     rest = visible(text, bound)
@@ -136,13 +139,17 @@ def scan(block: Block, ledger: Mapping[str, Number], report: Report) -> None:
             )
     rest = MATHEMATICS.sub(blank, rest)
     for kind, pattern in (("named", names()), ("exempt", exempt())):
+        if not HAS_DIGIT.search(rest):
+            break
         for match in pattern.finditer(rest):
             report.digits[kind] += digits(match[0])
         rest = pattern.sub(blank, rest)
     for match in re.finditer(r"\S*\d\S*", rest):
         report.digits["loose"] += digits(match[0])
         report.problems.append(f"{where(match.start())}: {match[0]!r} is bound to no number: {sentence(text, match.start())}")
-    for match in WORDS.finditer(phrases().sub(blank, rest)):
+    if WORDS.search(rest):
+        rest = phrases().sub(blank, rest)
+    for match in WORDS.finditer(rest):
         report.problems.append(
             f"{where(match.start())}: {match[0]!r} counts something: bind it, or list the phrase in tools/names.toml: "
             + sentence(text, match.start())

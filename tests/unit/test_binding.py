@@ -276,6 +276,10 @@ def test_an_empty_text_is_refused() -> None:
         ("full_attention_blocks", "16", " of the layers", True),
         ("hardcoded_shorts", "20", " users", True),
         ("hardcoded_shorts", "20", " layers", False),
+        ("cards", "two", " cards", True),
+        ("cards", "two", " layers", False),
+        ("cards", "two", " of them", True),
+        ("gap", "barely larger", " tokens", True),
     ],
 )
 def test_the_unit_behind_the_text_counts(key: str, text: str, after: str, true: bool) -> None:
