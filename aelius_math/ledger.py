@@ -32,6 +32,8 @@ VERDICTS = (
     "exact", "rounds to it", "matches its source", "holds under a reading",
     "measured, cannot be derived", "does not hold", "unknown",
 )  # fmt: skip
+TABLES = {"article": "given", "facts": "external"}
+"""The files of numbers that no note derives, and the kind of an entry that names none."""
 ARTICLE = 'the article "What a long conversation actually costs"'
 PACKAGE = Path(__file__).resolve().parent
 _ID = re.compile(r"[a-z][a-z0-9_]*")
@@ -227,12 +229,12 @@ def agree(number: Number, values: Mapping[str, object]) -> None:
 @cache
 def published() -> Ledger:
     """The article's numbers and the other facts, read from the package's own files."""
-    return Ledger([*_toml("article.toml", "given"), *_toml("facts.toml", "external")])
+    return Ledger([number for origin in TABLES for number in read_toml((PACKAGE / f"{origin}.toml").read_text("utf-8"), origin)])
 
 
-def _toml(name: str, kind: str) -> list[Number]:
-    text = (PACKAGE / name).read_text(encoding="utf-8")
-    origin = name.removesuffix(".toml")
+def read_toml(text: str, origin: str) -> list[Number]:
+    """The entries of article.toml or facts.toml; a decimal keeps the digits it is written with."""
+    kind = TABLES[origin]
     found = []
     for key, table in tomllib.loads(text, parse_float=Decimal).items():
         digits = table.get("digits")
@@ -393,17 +395,18 @@ def find_root(start: Path | None = None) -> Path:
 
 
 def _notes(root: Path) -> list[Number]:
-    found = []
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
-        try:
-            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise AeliusError("notebook", path.name, "a notebook in JSON, with cells") from error
-        for cell in cells:
-            for output in cell.get("outputs", ()):
-                for entry in output.get("data", {}).get(MIME, ()):
-                    found.append(_read(entry, path.stem))
-    return found
+    paths = sorted((root / "notebooks").glob("*.ipynb"))
+    return [number for path in paths for number in read_notebook(path.read_text(encoding="utf-8"), path.stem)]
+
+
+def read_notebook(text: str, note: str) -> list[Number]:
+    """What a stored notebook recorded, in the order of its cells."""
+    try:
+        cells = json.loads(text)["cells"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AeliusError("notebook", f"{note}.ipynb", "a notebook in JSON, with cells") from error
+    outputs = (output for cell in cells for output in cell.get("outputs", ()))
+    return [_read(entry, note) for output in outputs for entry in output.get("data", {}).get(MIME, ())]
 
 
 def _read(entry: dict[str, Any], note: str) -> Number:

@@ -88,7 +88,7 @@ Table(
 # Read it as [four](num:groups) sentences.
 #
 # **A block must hold a state.** The engine gives attention and recurrent layers pages of one size. A DeltaNet layer keeps
-# [1,644,544](num:layer_state) bytes on each card, with [four](num:drafts) columns of its convolution added for the drafts.
+# [1,644,544](num:layer_state) bytes on each card, with a column of its convolution added for each of [four](num:drafts) draft tokens.
 # A token of one attention layer takes [1,024](num:layer_fp8) bytes. So a block is the first multiple of [16](num:align)
 # tokens whose page is large enough: [1,616](num:block) tokens, [1,654,784](num:page) bytes.
 #

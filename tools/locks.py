@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aelius_math.binding import words
-from aelius_math.ledger import Number
+from aelius_math.ledger import TABLES, Number
 from prose import ROOT, Report
 
 FOLDER = ROOT / "tests" / "locks"
@@ -20,7 +20,7 @@ FOLDER = ROOT / "tests" / "locks"
 def wanted(ledger: Mapping[str, Number], report: Report) -> dict[str, list[str]]:
     """What the locks have to say: a file's name and its lines."""
     locks = {file.replace("/", ".") + ".txt": pairs for file, pairs in report.pairs.items()}
-    typed = [number for number in ledger.values() if number.origin in ("article", "facts")]
+    typed = [number for number in ledger.values() if number.origin in TABLES]
     locks["givens.txt"] = [given(number) for number in typed]
     locks["words.txt"] = [f"{word}: {condition}" for word, condition in words().items()]
     return locks

@@ -206,7 +206,7 @@ def try_givens(blocks: list[prose.Block], numbers: Ledger, tally: Tally, every: 
         for link in find_links(block.text):
             links[link.id].append(link)
     for key, number in islice(list(numbers.items()), 0, None, every):
-        if number.origin not in ("article", "facts"):
+        if number.origin not in ledger.TABLES:
             continue
         for value in spoilt_values(number.value):
             changed = replace(number, value=value)

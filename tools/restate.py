@@ -1,59 +1,131 @@
-"""Rewrites the stale numbers of the prose from the ledger, and lists every word whose condition no longer holds. `make numbers`."""
+"""After a number changed: runs the notes that depend on it and says every bound number anew. `make numbers`.
+
+Prints what moved since the last commit, old and new; each text that was rewritten; each new or changed binding for the
+locks; and last what only a person can mend: words whose condition no longer holds, digits bound to nothing.
+"""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import locks
+import prose
 from aelius_math.binding import find_links, restate, truth
-from aelius_math.ledger import Ledger, collect
+from aelius_math.ledger import TABLES, Ledger, Number, collect, read_notebook, read_toml
 
 ROOT = Path(__file__).parent.parent
 
 
 def texts() -> list[Path]:
-    """Every file in which numbers are bound: the notes' scripts, the pages and the README."""
-    return [*sorted((ROOT / "notebooks").glob("[0-9]*.py")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+    """Every file in which numbers are bound: the notes' scripts, the pages and the article's verdicts."""
+    notes = sorted((ROOT / "notebooks").glob("[0-9]*.py"))
+    return [*notes, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "aelius_math" / "article.toml"]
 
 
-def rewrite(text: str, ledger: Ledger) -> tuple[str, list[str], list[str]]:
-    """The text with its stale numbers said anew; what changed; and what only a person can mend."""
-    changed, left = [], []
+def rewrite(text: str, ledger: Mapping[str, Number]) -> tuple[str, list[str]]:
+    """The text with its stale numbers said anew, and what changed. What cannot be said anew stays."""
+    changed = []
     for link in reversed(find_links(text)):
-        where = f"line {link.line}: [{link.text}](num:{link.id})"
-        if link.id not in ledger:
-            left.append(f"{where}: the ledger has no number of that id")
+        number = ledger.get(link.id)
+        if number is None or truth(number, link.text, link.after) is None:
             continue
-        wrong = truth(ledger[link.id], link.text, link.after)
-        if wrong is None:
-            continue
-        said = restate(ledger[link.id], link.text)
-        if said is None or truth(ledger[link.id], said, link.after):
-            left.append(f"{where}: {wrong}")
-            continue
-        bound = text[link.start : link.end]
-        text = text[: link.start] + bound.replace(link.text, said, 1) + text[link.end :]
-        changed.append(f"{where} -> {said}")
-    return text, changed[::-1], left[::-1]
+        said = restate(number, link.text)
+        if said and truth(number, said, link.after) is None:
+            bound = text[link.start : link.end]
+            text = text[: link.start] + bound.replace(link.text, said, 1) + text[link.end :]
+            changed.append(f"line {link.line}: [{link.text}](num:{link.id}) -> {said}")
+    return text, changed[::-1]
+
+
+def committed() -> dict[str, Number]:
+    """The numbers of the last commit; empty where git or a commit is missing."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True, encoding="utf-8").stdout
+
+    try:
+        found = [number for name in TABLES for number in read_toml(git("show", f"HEAD:./aelius_math/{name}.toml"), name)]
+        for path in git("ls-tree", "--name-only", "HEAD", "notebooks/").split():
+            if path.endswith(".ipynb"):
+                found += read_notebook(git("show", f"HEAD:./{path}"), Path(path).stem)
+    except (OSError, subprocess.CalledProcessError, ValueError, TypeError):
+        return {}
+    return {number.id: number for number in found}
+
+
+def moved(before: Mapping[str, Number], after: Mapping[str, Number]) -> list[str]:
+    """Every number whose value is another one, and those that came or went."""
+    found = []
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if old is None or new is None or (old.value, old.unit) != (new.value, new.unit):
+            found.append(f"{key}: {old.text if old else 'new'} -> {new.text if new else 'gone'}")
+    return found
+
+
+def store_prose(script: Path) -> None:
+    """Puts a note's rewritten prose into its notebook; nothing is run, as no code changed."""
+    import jupytext
+    import nbformat
+
+    import notebooks
+
+    stored = script.with_suffix(".ipynb")
+    written, kept = jupytext.read(script), nbformat.read(stored, as_version=4)
+    kinds = [cell.cell_type for cell in written.cells]
+    if kinds != [cell.cell_type for cell in kept.cells]:
+        return  # cells were added or removed: make notebooks
+    current = notebooks.is_current(script)
+    for new, old in zip(written.cells, kept.cells, strict=True):
+        if old.cell_type == "markdown":
+            old.source = new.source
+    stored.write_text(nbformat.writes(kept, version=4) + "\n", encoding="utf-8")
+    if current and notebooks.in_step(script):
+        notebooks.mark_current(script)
+
+
+def run_stale() -> list[str]:
+    """Executes the notes whose script or package changed. Returns what went wrong."""
+    import notebooks
+
+    problems = []
+    for script in notebooks.scripts():
+        if not notebooks.is_current(script) and (problem := notebooks.execute(script)):
+            problems.append(f"{problem}\n(its numbers are those of the last run)")
+    return problems
+
+
+def show(title: str, lines: list[str]) -> None:
+    if lines:
+        print(f"\n{title}\n  " + "\n  ".join(lines))
 
 
 def main() -> None:
-    ledger = collect(ROOT)
-    everything: list[str] = []
-    changes = 0
+    problems = run_stale()
+    ledger: Ledger = collect(ROOT)
+    before = committed()
+    show("Numbers that moved since the last commit:", moved(before, ledger) if before else [])
+    changes = []
     for path in texts():
-        before = path.read_text(encoding="utf-8")
-        after, changed, left = rewrite(before, ledger)
-        if after != before:
-            path.write_text(after, encoding="utf-8")
-        name = path.relative_to(ROOT)
-        changes += len(changed)
-        everything += [f"{name}: {sentence}" for sentence in left]
-        for sentence in changed:
-            print(f"{name}: {sentence}")
-    print(f"{changes} numbers rewritten" + ("; make notebooks stores them in the notes" if changes else ""))
-    if everything:
-        sys.exit("\n".join(["These only a person can mend:", *everything]))
+        old = path.read_text(encoding="utf-8")
+        new, changed = rewrite(old, ledger)
+        if new != old:
+            path.write_text(new, encoding="utf-8")
+        if path.suffix == ".py" and path.with_suffix(".ipynb").exists() and changed:
+            store_prose(path)
+        changes += [f"{path.relative_to(ROOT)}: {sentence}" for sentence in changed]
+    show("Texts rewritten:", changes)
+    report = prose.check(ledger, ROOT)
+    wanted = locks.wanted(ledger, report)
+    show("Bindings locked anew (read each: is this the number that the sentence means?):", locks.differences(wanted, locks.stored()))
+    locks.write(wanted)
+    print(f"\n{report.summary()}\n{len(changes)} texts rewritten")
+    left = [*problems, *report.problems, *ledger.disagreements()]
+    if left:
+        sys.exit("\n".join(["\nThese only a person can mend:", *left]))
 
 
 if __name__ == "__main__":
