@@ -58,10 +58,10 @@ K = given("k_binary")
 lengths = [256 * K, 128 * K, 64 * K, 32 * K, 16 * K, 8 * K]
 seats = {length: pool // length for length in lengths}
 numbers(
-    seats_128k=num(seats[128 * K], "requests of 128K that the pool holds", "= pool // (128 * k_binary)", "requests"),
-    seats_64k=num(seats[64 * K], "requests of 64K that the pool holds", "= pool // (64 * k_binary)", "requests"),
-    seats_32k=num(seats[32 * K], "requests of 32K that the pool holds", "= pool // (32 * k_binary)", "requests"),
-    seats_8k=num(seats[8 * K], "requests of 8K that the pool holds", "= pool // (8 * k_binary)", "requests"),
+    seats_128k=num(seats[128 * K], f"requests of {figures.tokens(128 * K)} that the pool holds", "= pool // (128 * k_binary)", "requests"),
+    seats_64k=num(seats[64 * K], f"requests of {figures.tokens(64 * K)} that the pool holds", "= pool // (64 * k_binary)", "requests"),
+    seats_32k=num(seats[32 * K], f"requests of {figures.tokens(32 * K)} that the pool holds", "= pool // (32 * k_binary)", "requests"),
+    seats_8k=num(seats[8 * K], f"requests of {figures.tokens(8 * K)} that the pool holds", "= pool // (8 * k_binary)", "requests"),
 )
 
 # %% tags=["fold"]

@@ -268,12 +268,12 @@ Table(("limit", "blocks per request", "logged pool"), [(short, p.blocks_per_requ
 # %%
 chosen = "one of the limits chosen here"
 numbers(
-    limit_32k=num(32768, "a limit of 32K", unit="tokens", kind="assumed", source=chosen, k=1024),
-    limit_128k=num(131072, "a limit of 128K", unit="tokens", kind="assumed", source=chosen, k=1024),
+    limit_32k=num(32768, f"a limit of {figures.tokens(32768)}", unit="tokens", kind="assumed", source=chosen, k=1024),
+    limit_128k=num(131072, f"a limit of {figures.tokens(131072)}", unit="tokens", kind="assumed", source=chosen, k=1024),
     pool_1616=num(at_limit[plan.block_size].tokens, "pool at a limit of one block", "= floor(blocks * block / (1 + fixed))", "tokens"),
-    pool_8k=num(at_limit[8192].tokens, "pool at a limit of 8K", "= floor(blocks * 8192 / (ceil_div(8192, block) + fixed))", "tokens"),
-    pool_32k=num(at_limit[32768].tokens, "pool at a limit of 32K", "= floor(blocks * limit_32k / (ceil_div(limit_32k, block) + fixed))", "tokens"),
-    pool_128k=num(at_limit[131072].tokens, "pool at a limit of 128K", "= floor(blocks * limit_128k / (ceil_div(limit_128k, block) + fixed))", "tokens"),
+    pool_8k=num(at_limit[8192].tokens, f"pool at a limit of {figures.tokens(8192)}", "= floor(blocks * 8192 / (ceil_div(8192, block) + fixed))", "tokens"),
+    pool_32k=num(at_limit[32768].tokens, f"pool at a limit of {figures.tokens(32768)}", "= floor(blocks * limit_32k / (ceil_div(limit_32k, block) + fixed))", "tokens"),
+    pool_128k=num(at_limit[131072].tokens, f"pool at a limit of {figures.tokens(131072)}", "= floor(blocks * limit_128k / (ceil_div(limit_128k, block) + fixed))", "tokens"),
 )
 
 # %% tags=["fold"]
@@ -310,7 +310,7 @@ figures.show(
 # [19](num:blocks_1), and they are as large as those of anyone else.
 
 # %%
-lengths = {"1": 1, "4K": 4 * K, "16K": 16 * K, "32K": 32 * K, "64K": 64 * K, "128K": 128 * K, "256K": 256 * K}
+lengths = {figures.tokens(n): n for n in (1, 4 * K, 16 * K, 32 * K, 64 * K, 128 * K, 256 * K)}
 Table(
     ("request", "attention blocks", "state, planned", "in all, planned", "in all, running"),
     [(name, plan.blocks(n) - plan.fixed_blocks_per_request, plan.fixed_blocks_per_request, plan.blocks(n), plan.blocks(n, running=True))
@@ -330,7 +330,7 @@ numbers(
     fixed_ratio=num(plan.fixed_blocks_per_request * plan.block_size / 4698, "the engine's blocks against the state itself", "= fixed_tokens / state_tokens", "x"),
     left_over=num(usable - plan.blocks(limit), "usable blocks beside a full request", "= usable - per_request", "blocks"),
     chats=num(usable // plan.blocks(1), "smallest chats at once, planned", "= usable // blocks_1", "conversations"),
-    seats_32k_b=num(usable // plan.blocks(32 * K), "requests of 32K at once, planned", "= usable // (ceil_div(32 * k_binary, block) + fixed)", "requests"),
+    seats_32k_b=num(usable // plan.blocks(32 * K), f"requests of {figures.tokens(32 * K)} at once, planned", "= usable // (ceil_div(32 * k_binary, block) + fixed)", "requests"),
 )  # fmt: skip
 
 # %% tags=["fold"]

@@ -20,9 +20,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def texts() -> list[Path]:
-    """Every file in which numbers are bound: the notes' scripts, the pages and the article's verdicts."""
+    """Every file in which numbers are bound: the notes' scripts, the pages, the README and the article's verdicts."""
     notes = sorted((ROOT / "notebooks").glob("[0-9]*.py"))
-    return [*notes, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "aelius_math" / "article.toml"]
+    return [*notes, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "aelius_math" / "article.toml"]
 
 
 def rewrite(text: str, ledger: Mapping[str, Number]) -> tuple[str, list[str]]:

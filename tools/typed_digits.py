@@ -98,9 +98,10 @@ def _formula(node: ast.expr) -> bool:
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("=")):
         return False
     try:
-        return bool(names_in(node.value[1:]))
+        names_in(node.value[1:])
     except AeliusError:
         return False
+    return True
 
 
 def check(root: Path = ROOT) -> list[str]:
