@@ -205,7 +205,7 @@ class Ledger(Mapping[str, Number]):
             try:
                 agree(number, values)
             except AeliusError as error:
-                found.append(str(error))
+                found.append(str(error) if str(error).startswith(f"{number.id}:") else f"{number.id}: {error}")
         return found
 
 
