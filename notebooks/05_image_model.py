@@ -6,7 +6,7 @@
 # pool would have had. The article says [almost half](num:lost_bytes). In bytes that is so; in the engine's own blocks it
 # falls just short of it.
 #
-# The bill is paid twice. A pool that is split over two cards is bound by the fuller one, so what is taken from one card lies
+# The bill is paid on both cards. A pool that is split over them is bound by the fuller one, so what is taken from one card lies
 # idle on the other.
 
 # %% tags=["fold"]
@@ -18,7 +18,7 @@ from aelius_math.vllm import DoesNotFit, Engine, plan_pool
 # %% [markdown]
 # ## Given
 #
-# The article gives three peaks of the image model, in the order in which they were found. What the pool was before is lost
+# The article gives peaks of the image model, in the order in which they were found. What the pool was before is lost
 # with a table.
 
 # %%
@@ -94,9 +94,9 @@ numbers(
 )  # fmt: skip
 
 # %% [markdown]
-# ## Derive: almost half, priced in two ways
+# ## Derive: [almost half](num:lost_bytes), in bytes and in blocks
 #
-# There are two currencies, and they must not be mixed. **In bytes**, [4.11 GiB](num:edit_peak) at [16 KiB](num:card_token) a
+# These are different currencies, and they must not be mixed. **In bytes**, [4.11 GiB](num:edit_peak) at [16 KiB](num:card_token) a
 # token and card hold [269,352](num:edit_tokens) tokens; beside the logged pool that is [48.2%](num:lost_bytes) of the sum. But
 # the sum adds tokens of bytes to tokens of the engine, and those are different things. **In the engine's blocks**, the edit
 # takes [156](num:edit_blocks) of [356](num:before), between [43.8%](num:lost_blocks) and [44.0%](num:lost_most).
@@ -113,8 +113,8 @@ numbers(
 
 # %% [markdown]
 # Which peak was the pool sized for? The plain generation's [2.70 GiB](num:image_peak_streamed) would have cost
-# [34%](num:lost_streamed), the resident [7.10 GiB](num:image_peak_resident) more than half, [57%](num:lost_resident). If almost
-# half means [45%](num:low_end) or more, the peak lies between [4.29 GiB](num:half_low) and [5.24 GiB](num:half_high). So of the
+# [34%](num:lost_streamed), the resident [7.10 GiB](num:image_peak_resident) [more than half](num:lost_resident), [57%](num:lost_resident). If
+# [almost half](num:lost_bytes) means [45%](num:low_end) or more, the peak lies between [4.29 GiB](num:half_low) and [5.24 GiB](num:half_high). So of the
 # published peaks the edit's is the only one near, and it alone does not quite give the article's words. Something beside it was
 # taken, or the words are generous. **Inferred**; the table that would settle it is lost.
 
@@ -152,7 +152,7 @@ figures.show(
 )
 
 # %% [markdown]
-# ## Derive: what eleven seconds bought
+# ## Derive: what the seconds bought
 #
 # With everything resident, a plain generation peaked at [7.10 GiB](num:image_peak_resident). Streaming the weights from
 # system memory, a segment at a time, brought that down to [2.70 GiB](num:image_peak_streamed), for about
@@ -182,9 +182,9 @@ numbers(
 # given: the article tried [2 GiB](num:edit_budgets), [2.5 GiB](num:edit_budgets) and [3 GiB](num:edit_budgets). A flag that a peak
 # does not answer to is no reserve. The pool has to be sized against what was measured.
 #
-# ## Derive: taken once, paid twice
+# ## Derive: taken once, paid on both cards
 #
-# Tensor parallel keeps half of every token on each card, so the pool is as large as the smaller remainder. What the image
+# Tensor parallel keeps a share of every token on each card, so the pool is as large as the smaller remainder. What the image
 # model takes from the second card, the first keeps and cannot use.
 
 # %%
