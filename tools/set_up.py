@@ -31,8 +31,8 @@ def run(*command, **options):
     return process.returncode == 0
 
 
-def lay_environment():
-    """The virtual environment itself, with pip."""
+def check_python():
+    """Whether this Python serves: its version, and the modules that some distributions leave out."""
     have = "%d.%d" % sys.version_info[:2]
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         stop(
@@ -40,11 +40,17 @@ def lay_environment():
             "Install one of these, then say which: make PYTHON=python3.12 site",
         )
     for module in ("venv", "ensurepip"):
-        if not run(sys.executable, "-c", "import " + module):
+        try:
+            __import__(module)
+        except ImportError:
             stop(
                 "this Python (%s) comes without its module %s." % (sys.executable, module),
                 "Debian and Ubuntu: apt-get install python%s-venv. Elsewhere: install Python from python.org." % have,
             )
+
+
+def lay_environment():
+    """The virtual environment itself, with pip."""
     if not run(sys.executable, "-m", "venv", "--clear", VENV):
         stop("python -m venv failed: the reason stands above.", "Is there room on the disk, and is the folder writable?")
 
@@ -99,6 +105,7 @@ def install_assets():
 if __name__ == "__main__":
     part = sys.argv[1] if len(sys.argv) > 1 else ""
     if part == "python":
+        check_python()
         print("set-up: laying .venv with Python %d.%d (half a minute, once)" % sys.version_info[:2])
         lay_environment()
         install_requirements()
