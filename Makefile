@@ -42,14 +42,14 @@ numbers: $(python) ## rewrite the stale numbers in the prose, and show what chan
 proof: set-up ## spoil every number of every note and page, and report what the checks let through
 	@$(run) tools/proof.py
 
-mutants: $(python) ## break the package in small ways, and report what the tests let through
-	@$(run) tools/mutants.py
+mutants: $(python) ## break the package in small ways, and report what its tests let through (ARGS="module count seed")
+	@$(run) tools/mutants.py $(ARGS)
 
 bench: $(python) ## time the package: medians
 	@for script in tests/bench/*.py; do $(run) $$script || exit 1; done
 
-fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsense (SECONDS=60 each)
-	@for script in tests/fuzz/*.py; do $(run) $$script $(or $(SECONDS),60) || exit 1; done
+fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsense (ARGS='count seed')
+	@for script in tests/fuzz/*.py; do $(run) $$script $(ARGS) || exit 1; done
 
 picture: site ## take the README's picture of the site (needs chromium)
 	@$(run) tools/picture.py
