@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from io import BufferedReader
 
 from aelius_math.model import Model, from_config
 from aelius_math.units import AeliusError
@@ -26,16 +27,27 @@ def load_model(text: str, *, dtype: str | None = None) -> Model:
     """The model that CONFIG names. Raises AeliusError, with what was wrong and where."""
     if text == "-":
         return from_config(parse(sys.stdin.buffer.read(LARGEST_CONFIG + 1), "standard input"), dtype=dtype)
+    if "\0" in text:
+        raise AeliusError("CONFIG", text, EXPECTED)
     if os.path.isdir(text):
         raise AeliusError("CONFIG", text, "a file, not a directory: try its config.json")
     if not os.path.lexists(text):
         return from_catalogue(text, dtype)
     try:
         with open(text, "rb") as file:
+            if file.peek(4)[:4] == b"GGUF":
+                return from_gguf(file, text, dtype)
             data = file.read(LARGEST_CONFIG + 1)
-    except (OSError, ValueError) as error:
-        raise AeliusError("CONFIG", text, f"a file that can be read: {getattr(error, 'strerror', error)}") from None
+    except OSError as error:
+        raise AeliusError("CONFIG", text, f"a file that can be read: {error.strerror}") from None
     return from_config(parse(data, text), dtype=dtype)
+
+
+def from_gguf(file: BufferedReader, where: str, dtype: str | None) -> Model:
+    from aelius_math.gguf_config import model_from_gguf
+    from aelius_math.gguf_header import header
+
+    return model_from_gguf(header(file, where), dtype=dtype)
 
 
 def from_catalogue(name: str, dtype: str | None) -> Model:
