@@ -195,7 +195,8 @@ def label(
             text.set_url("say:" + quote(bound))
 
 
-_TYPED = re.compile(r"(?<![\w.])\d")
+_TYPED = re.compile(r"(?<![\w.])\d(?!\d*-bit)")
+"""A digit that begins a word and so is a number: fp8, q8_0 and 16-bit are names."""
 
 
 def _worded(field: str, template: str, computed: Sequence[object], numbers: dict[str, object]) -> tuple[str, str]:

@@ -14,7 +14,7 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
 // The text is the link's title, taken over so that the browser's own tip does not come too. Escape closes it, the
 // pointer may enter it; a first tap opens it, a second follows the link to the ledger.
 {
-  const tip = document.body.appendChild(document.createElement("div"))
+  const tip = document.querySelector("main").appendChild(document.createElement("div"))
   tip.className = "tip"
   tip.id = "tip"
   tip.role = "tooltip"
@@ -33,8 +33,9 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
   const place = (link) => {
     const at = link.getClientRects()[0], room = document.documentElement.clientWidth
     const above = at.bottom + tip.offsetHeight + 12 > innerHeight && at.top > tip.offsetHeight + 60
-    tip.style.left = Math.max(12, Math.min(at.left, room - tip.offsetWidth - 12)) + scrollX + "px"
-    tip.style.top = (above ? at.top - tip.offsetHeight - 5 : at.bottom + 5) + scrollY + "px"
+    const from = (tip.offsetParent || document.body).getBoundingClientRect()
+    tip.style.left = Math.max(12, Math.min(at.left, room - tip.offsetWidth - 12)) - from.left + "px"
+    tip.style.top = (above ? at.top - tip.offsetHeight - 5 : at.bottom + 5) - from.top + "px"
   }
   const show = (link) => {
     clearTimeout(waiting)

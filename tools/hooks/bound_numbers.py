@@ -49,9 +49,9 @@ def on_pre_build(config: MkDocsConfig) -> None:
 
 
 def title(number: Number) -> str:
-    """What the tooltip says: the label, the number, and how it came about or where it stands."""
+    """What the tooltip says, a line each: the number, what it is, how it came about or where it stands."""
     origin = number.how or number.source
-    return f"{number.label}: {long_text(number)}" + (f"; {origin}" if origin else "") + f" ({number.kind})"
+    return f"{long_text(number)}\n{number.label}\n" + (f"{origin} ({number.kind})" if origin else number.kind)
 
 
 def plain(html: str) -> str:
