@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import prose
 
-LINK = re.compile(r'<a href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
+LINK = re.compile(r'<a (?:xlink:)?href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
 DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 ALT = re.compile(r'(?<= data-numbers=")[^"]*')
 
