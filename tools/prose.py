@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -221,8 +221,3 @@ def exempt() -> re.Pattern[str]:
     table = tomllib.loads((HERE / "exempt.toml").read_text(encoding="utf-8"))
     assert all(entry["reason"] for entry in table.values())
     return re.compile(r"(?<![\w.,])(?:" + "|".join(entry["pattern"] for entry in table.values()) + r")(?![\w]|[.,]\d)")
-
-
-def unused(ledger: Mapping[str, Number], report: Report) -> Iterator[str]:
-    """Ids that no sentence binds."""
-    return (key for key in ledger if key not in report.used)

@@ -3,7 +3,7 @@
 Independent of the build: it knows HTML, the ledger and the lists of names and exemptions, and shares no parsing with the
 hooks or with prose.py. Only what a cell printed, code, mathematics of single digits, footnote marks and the ledger's own
 tables stand for themselves. A page's title, description and links of navigation repeat text of the site: each has to be found
-in a text whose digits were answered for.
+in a text whose digits were answered for, as has the h1 of a page that another one names.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Line:
     plain: str = ""
     bound: list[tuple[str, str, int]] = field(default_factory=list)  # id, text, where it ends in `text`
     repeats: bool = False
+    title: bool = False
 
 
 class Reader(HTMLParser):
@@ -61,7 +62,8 @@ class Reader(HTMLParser):
         return any(tag in tags for tag, _ in self.stack)
 
     def flush(self) -> None:
-        if self.current.plain.strip():
+        if self.current.plain.strip() or self.current.bound:
+            self.current.title = self.inside("h1")
             self.lines.append(self.current)
         self.current = Line(self.page)
 
@@ -97,10 +99,9 @@ class Reader(HTMLParser):
         """A text that stands in an attribute; `drawn`: the numbers that a plot says its texts are bound to."""
         line = Line(self.page, text, text, repeats=repeats or self.repeating)
         for key, said in (drawn or {}).items():
-            while said and said in line.text:
-                place = line.text.index(said)
-                line.text = line.text.replace(said, BOUND, 1)
-                line.bound.append((key, said, place + 1))
+            while place := re.search(rf"(?<![\w.,]){re.escape(said)}(?!\w|[.,]\d)", line.text):
+                line.text = line.text[: place.start()] + BOUND + line.text[place.end() :]
+                line.bound.append((key, said, place.start() + 1))
         self.lines.append(line)
 
     def handle_endtag(self, tag: str) -> None:
@@ -110,7 +111,7 @@ class Reader(HTMLParser):
             self.current.bound.append((self.link, self.said, len(self.current.text)))
             self.link = None
         if tag not in INLINE:
-            self.flush()
+            self.flush()  # while the stack still says where this text stood
         for depth in range(len(self.stack) - 1, -1, -1):
             if self.stack[depth][0] == tag:
                 del self.stack[depth:]
@@ -131,10 +132,12 @@ class Reader(HTMLParser):
             self.skipped += digits
         elif any(tag == "table" and "ledger" in classes.split() for tag, classes in self.stack):
             self.skipped += digits
+            self.current.text += re.sub(r"\d", "#", data)  # a unit behind a bound number counts here too
+        elif self.repeating:
+            self.lines.append(Line(self.page, data, data, repeats=True))
         else:
             self.current.text += data
             self.current.plain += data
-            self.current.repeats = self.repeating
 
     def close(self) -> None:
         super().close()
@@ -184,21 +187,24 @@ def check(site: Path, ledger: Mapping[str, Number]) -> Report:
     pages = [read(path, site) for path in sorted(site.rglob("*.html"))]
     answered = {" ".join(line.plain.split()) for page in pages for line in page.lines if not line.repeats}
     text_of_site = "\n".join(answered)
+    titles = {" ".join(line.plain.replace("¶", "").split()) for page in pages for line in page.lines if line.title}
+    title = re.compile("|".join(re.escape(title) for title in sorted(titles) if re.search(r"\d", title)) or r"(?!)")
     for page in pages:
         report.digits["printed"] += page.skipped
         for formula in page.mathematics:
             for found in re.findall(r"\d{2,}|\d[.,]\d", formula):
                 report.problems.append(f"{page.page}: {found!r} in mathematics")
         for line in page.lines:
-            one_line(line, ledger, report, names, exempt, text_of_site)
+            one_line(line, ledger, report, names, exempt, text_of_site, title)
     if report.exempt_share > MOST_EXEMPT:
         report.problems.append(f"{report.exempt_share:.1%} of the digits are exempt; at most {MOST_EXEMPT:.0%} may be")
     return report
 
 
 def one_line(
-    line: Line, ledger: Mapping[str, Number], report: Report, names: re.Pattern[str], exempt: re.Pattern[str], text_of_site: str
-) -> None:
+    line: Line, ledger: Mapping[str, Number], report: Report, names: re.Pattern[str], exempt: re.Pattern[str], text_of_site: str,
+    title: re.Pattern[str],
+) -> None:  # fmt: skip
     for key, said, end in line.bound:
         report.digits["bound"] += sum(map(str.isdigit, said))
         after = line.text[end : end + 40].replace(BOUND, "")
@@ -212,6 +218,9 @@ def one_line(
         if all(re.search(rf"(?<![\w.,]){re.escape(part)}(?!\w|[.,]\d)", text_of_site) for part in parts):
             report.digits["repeated"] += sum(map(str.isdigit, rest))
             return
+    if not line.title:
+        report.digits["repeated"] += sum(map(str.isdigit, "".join(title.findall(rest))))
+        rest = title.sub(" ", rest)  # a link by the name of a page, whose h1 answers for it
     for kind, pattern in (("named", names), ("exempt", exempt)):
         report.digits[kind] += sum(map(str.isdigit, "".join(pattern.findall(rest))))
         rest = pattern.sub(" ", rest)
