@@ -179,15 +179,14 @@ def fonts(site: Path, style: Path, here: Page) -> Iterator[Path]:
     for face in re.findall(r"@font-face\s*{[^}]*}", css):
         family = re.search(r"font-family:\s*['\"]?([^;'\"}]+)", face)
         url = re.search(r"url\(['\"]?([^'\")]+)", face)
-        if family and url and (file := target(site, style, url[1])) and needed(family[1], face, here.classes):
+        if family and url and not url[1].startswith("data:") and (file := target(site, style, url[1])) and needed(family[1], face, here.classes):
             yield file
 
 
 KATEX = {
     "KaTeX_Math": {"mathnormal", "boldsymbol"}, "KaTeX_AMS": {"amsrm", "mathbb"}, "KaTeX_Caligraphic": {"mathcal"},
     "KaTeX_Fraktur": {"mathfrak", "textfrak"}, "KaTeX_SansSerif": {"mathsf", "textsf"}, "KaTeX_Script": {"mathscr"},
-    "KaTeX_Typewriter": {"mathtt", "texttt"}, "KaTeX_Size1": {"size1", "small-op"}, "KaTeX_Size2": {"size2", "large-op"},
-    "KaTeX_Size3": {"size3"}, "KaTeX_Size4": {"size4", "delim-size4"},
+    "KaTeX_Typewriter": {"mathtt", "texttt"},
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from base64 import b64encode
 from html import unescape
 from pathlib import Path
 
@@ -46,11 +47,16 @@ def render(formulas: list[tuple[str, bool]], where: str) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The styles and the fonts, each in its smallest format only."""
+    """The styles and the fonts, each in its smallest format only; the small fonts of large brackets within the styles."""
+
+    def within(match: re.Match[str]) -> str:
+        return f"url(data:font/woff2;base64,{b64encode((KATEX / match[1]).read_bytes()).decode()})"
+
     css = (KATEX / "katex.min.css").read_text(encoding="utf-8")
     css = re.sub(r',url\([^)]*\.(?:woff|ttf)\) format\("[a-z]+"\)', "", css)
+    css = re.sub(r"url\((fonts/KaTeX_Size[^)]*)\)", within, css)
     files.append(File.generated(config, STYLES, content=css))
-    for font in sorted((KATEX / "fonts").glob("*.woff2")):
+    for font in sorted((KATEX / "fonts").glob("*[!1-4]-*.woff2")):
         files.append(File.generated(config, f"assets/katex/fonts/{font.name}", content=font.read_bytes()))
     return files
 
