@@ -25,8 +25,9 @@ from unittest import mock
 
 import prose
 from aelius_math import binding, figures, ledger
-from aelius_math.binding import Link, find_links, take_apart, truth
+from aelius_math.binding import Link, find_links, truth
 from aelius_math.ledger import Ledger, Number, collect
+from aelius_math.said import take_apart
 
 ROOT = Path(__file__).parent.parent
 STRICT = ("digits", "units", "ids")
@@ -326,11 +327,11 @@ class Note:
             with contextlib.redirect_stdout(shown), mock.patch.multiple(figures, plot=plot, **undrawn):
                 tree = ast.parse(cell)
                 end = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-                exec(compile(tree, "cell", "exec"), self.names)
+                exec(compile(tree, "cell", "exec"), self.names)  # noqa: S102  (the project's own notes)
                 if isinstance(end, ast.Expr):
                     value = eval(compile(ast.Expression(end.value), "cell", "eval"), self.names)
                     last = str(value._repr_mimebundle_()) if hasattr(value, "_repr_mimebundle_") else repr(value)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (a spoiled note may fail in any way)
             return f"{type(error).__name__}: {error}"
         return shown.getvalue(), last, drawn
 

@@ -61,6 +61,11 @@ class Reader(HTMLParser):
     def inside(self, *tags: str) -> bool:
         return any(tag in tags for tag, _ in self.stack)
 
+    @property
+    def stands_for_itself(self) -> bool:
+        printed = self.has("note-output") and not self.inside("figcaption")
+        return printed or self.has("note-code", "highlight", "footnote-ref") or self.inside("pre")
+
     def flush(self) -> None:
         if self.current.plain.strip() or self.current.bound:
             self.current.title = self.inside("h1")
@@ -126,9 +131,7 @@ class Reader(HTMLParser):
         elif self.has("mathematics"):
             if not self.inside("annotation"):
                 self.mathematics.append(data)
-        elif self.has("note-output") and not self.inside("figcaption"):
-            self.skipped += digits
-        elif self.has("note-code", "highlight", "footnote-ref") or self.inside("pre"):
+        elif self.stands_for_itself:
             self.skipped += digits
         elif any(tag == "table" and "ledger" in classes.split() for tag, classes in self.stack):
             self.skipped += digits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import site_numbers
 
+import site_numbers
 from aelius_math.ledger import collect, published
 
 POOL = '<a class="num" href="../ledger/#pool" title="live pool: 289,661 tokens">289,661</a>'

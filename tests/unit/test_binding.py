@@ -9,8 +9,9 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from aelius_math.binding import find_links, restate, take_apart, truth, words
+from aelius_math.binding import find_links, restate, truth, words
 from aelius_math.ledger import Number, num, published
+from aelius_math.said import take_apart
 
 ARTICLE = published()
 NUMBERS = {

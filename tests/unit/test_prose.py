@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import prose
 import pytest
 
+import prose
 from aelius_math.ledger import num, published
 
 LEDGER = {**published(), "gap": num(1.105, "gap", unit="x")}
