@@ -11,7 +11,7 @@
 
 # %% tags=["fold"]
 from aelius_math import catalogue, figures
-from aelius_math.ledger import given, givens, num, numbers
+from aelius_math.ledger import given, givens, num, numbers, published
 from aelius_math.tables import Table
 from aelius_math.vllm import DoesNotFit, Engine, plan_pool
 
@@ -106,7 +106,7 @@ edit_tokens = peaks["edit_peak"] // (now.block_size_bytes // now.block_size // 1
 numbers(
     edit_tokens=num(edit_tokens, "tokens of bytes that the edit's peak holds", "= floor(edit_peak * GiB / card_token)", "tokens"),
     lost_bytes=num(100 * edit_tokens / (edit_tokens + pool), "pool lost to the edit's peak, in bytes", "= 100 * edit_tokens / (edit_tokens + pool)", "%"),
-    half_low=num(9 * given("kv_available") / 11 / GiB, "peak that would cost 45% of the bytes", "= 45 / 55 * kv_available / GiB", "GiB"),
+    half_low=num(9 * given("kv_available") / 11 / GiB, "peak at which almost half begins", "= 45 / 55 * kv_available / GiB", "GiB"),
     half_high=num(given("kv_available") / GiB, "peak that would cost half", "= kv_available / GiB", "GiB"),
     low_end=num(45, "where almost half begins", unit="%", kind="assumed", source="words.toml: almost half is from here up to half"),
 )  # fmt: skip
@@ -137,7 +137,7 @@ with figures.plot(height=300) as (fig, ax):
     figures.label(ax, 9, limit, "one full request: {request_limit}", request_limit=limit, dy=8, ha="right", va="bottom")
     ax.set_xlim(0, 9.2)
     ax.set_ylim(0, 560_000)
-    figures.token_axis(ax.yaxis, [0, 131072, 262144, 393216, 524288])
+    figures.token_axis(ax.yaxis, [step * 131072 for step in range(5)])
     figures.axes(ax, x="taken from one card [GiB]", y="the pool as logged [tokens]")
 figures.show(
     fig,
@@ -146,9 +146,9 @@ figures.show(
     "{image_peak_streamed}, and the edit's, {edit_peak}, still leave a full request; the resident peak, {image_peak_resident}, does not.",
     caption="Each GiB taken from one card costs the pool the same number of blocks; past the dashed line one full request no longer fits.",
     pool_before=edit[3],
-    image_peak_streamed="2.70 GiB",
-    edit_peak="4.11 GiB",
-    image_peak_resident="7.10 GiB",
+    image_peak_streamed=published()["image_peak_streamed"],
+    edit_peak=published()["edit_peak"],
+    image_peak_resident=published()["image_peak_resident"],
 )
 
 # %% [markdown]
@@ -207,11 +207,12 @@ numbers(
 
 # %%
 threads = "estimate from public threads on rigs of this kind"
+batched = 8192
 numbers(
     checkpoint=num(21.0, "checkpoint with its DeltaNet layers in 16-bit", unit="GB", kind="assumed", source=threads, digits=3),
     weights=num(21.0e9 / 2 / GiB, "weights on one card", "= checkpoint * GB / cards / GiB", "GiB", kind="assumed", digits=2),
     non_torch=num(0.9, "CUDA context and communication", unit="GiB", kind="assumed", source=threads),
-    activation=num(1.7, "activation peak at 8,192 batched tokens", unit="GiB", kind="assumed", source=threads, digits=2),
+    activation=num(1.7, f"activation peak at {batched:,} batched tokens", unit="GiB", kind="assumed", source=threads, digits=2),
     graphs=num(0.2, "CUDA graphs", unit="GiB", kind="assumed", source=threads),
     engine_card=num(
         21.0e9 / 2 / GiB + 0.9 + 1.7 + 0.2 + now.available_bytes / GiB, "the engine on one card",
@@ -261,7 +262,7 @@ figures.show(
     "the image model takes {edit_peak} of the conversations' part; on the first the same amount is hatched: stranded.",
     caption="What the image model takes from the second card, the first card keeps and cannot use.",
     card_gib=f"{visible:.2f} GiB",
-    edit_peak="4.11 GiB",
+    edit_peak=published()["edit_peak"],
 )
 
 # %% [markdown]
