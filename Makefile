@@ -33,6 +33,10 @@ test: set-up ## all that CI runs (ONLY=word: the tests with that word in their n
 	@$(run) -m mkdocs build --strict --quiet --site-dir .cache/site
 	@$(run) -m pytest $(if $(ONLY),-k '$(ONLY)')
 
+lint: $(python) ## what no test looks at: style and types
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy aelius_math
+
 notebooks: $(python) ## execute the notes that changed and store their outputs (FORCE=1: every note)
 	@$(run) tools/notebooks.py $(if $(FORCE),--force)
 
@@ -75,4 +79,4 @@ $(assets): tools/node/package-lock.json tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py assets
 	@touch $@
 
-.PHONY: help site serve test notebooks numbers proof mutants bench fuzz picture requirements clean set-up
+.PHONY: help site serve test lint notebooks numbers proof mutants bench fuzz picture requirements clean set-up

@@ -19,6 +19,7 @@ from mkdocs.structure.pages import Page
 
 from aelius_math.binding import truth, words
 from aelius_math.ledger import Ledger, Number, collect, long_text, published
+from aelius_math.units import AeliusError
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -44,7 +45,10 @@ def on_pre_build(config: MkDocsConfig) -> None:
     global ledger, problems
     for cached in (published, words):  # the live preview builds again with other data
         cached.cache_clear()
-    ledger, problems = collect(ROOT), []
+    try:
+        ledger, problems = collect(ROOT), []
+    except AeliusError as error:
+        raise PluginError(f"the ledger: {error}") from None
     stop(prose.check(ledger, ROOT).problems + ledger.disagreements())
 
 

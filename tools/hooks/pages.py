@@ -1,15 +1,30 @@
-"""Gives every page a description: its own first paragraph, so that nothing is said twice and no number goes stale."""
+"""Gives every page a description, and headings with numbers an anchor that stays when the number changes.
+
+The description is the page's own first paragraph: nothing is said twice, and no number goes stale.
+"""
 
 from __future__ import annotations
 
 import re
 from html import unescape
 
+from markdown.extensions.toc import slugify
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 LONGEST = 200
+HEADING = re.compile(r"^#{2,6} (?=.*\]\(num:)(?!.*\{#)(.+)$", re.MULTILINE)
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A bound number stands in the anchor of its heading by its name, as it does in a note."""
+
+    def anchored(match: re.Match[str]) -> str:
+        named = re.sub(r"\[[^\]]*\]\(num:([^)]*)\)", r"\1", match[1])
+        return f"{match[0]} {{#{slugify(named, '-')}}}"
+
+    return HEADING.sub(anchored, markdown)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
