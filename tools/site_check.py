@@ -59,7 +59,8 @@ class Page(HTMLParser):
         if tag in ("a", "area") and "href" in have:
             self.links.append(have["href"])
         if tag == "link" and set(have.get("rel", "").split()) & LOADING_RELATIONS:
-            (self.styles if have["rel"] == "stylesheet" else self.loads).append(have["href"])
+            if not have["href"].startswith("data:"):
+                (self.styles if have["rel"] == "stylesheet" else self.loads).append(have["href"])
         if tag == "meta" and have.get("name") == "description":
             self.description = have.get("content", "")
         self.loads += [have[name] for name in have if (tag, name) in LOADING]
