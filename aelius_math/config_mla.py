@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from aelius_math.cache import MLA, Layers
 from aelius_math.cache_kinds import CompressedMLA, SlidingMLA
 from aelius_math.config_attention import Heads, Reader, attention, kinds_field
-from aelius_math.config_fields import MOST_LAYERS, Fields, Parts, merge, stack
+from aelius_math.config_fields import MOST_LAYERS, Fields, Maker, Parts, nothing, stack
 from aelius_math.units import LARGEST, AeliusError
 
 Indexed = Callable[[Fields, int], Sequence[bool]]
@@ -21,7 +21,7 @@ Indexed = Callable[[Fields, int], Sequence[bool]]
 NEXTN = ("num_nextn_predict_layers",)
 
 
-def latent(f: Fields, index_head_dim: int | None = None) -> Callable[[int], Layers]:
+def latent(f: Fields, index_head_dim: int | None = None) -> Maker:
     """A maker of MLA layers. A config without rope in its latents states 0 there."""
     rank, rope = f.count("kv_lora_rank"), f.count("qk_rope_head_dim", least=0)
 
@@ -55,7 +55,7 @@ def mla(
         keeps = indexed(f, n) if indexed else [False] * n
         make = {True: latent(f, width), False: latent(f)}
         found = stack([keep for keep in keeps for _ in range(caches)], make, f.path + layers[0])
-        return Parts(found, (make[width is not None](extra),) if extra else ())
+        return Parts(found, stack([width is not None] * (extra or 0), make, ""))
 
     return read
 
@@ -104,48 +104,49 @@ def longcat(f: Fields) -> Parts:
     return mla(layers=("num_layers",), caches=2)(f)
 
 
-V4_RATIOS = {"sliding_attention": 0, "compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
+V4_RATIOS = {0: "sliding_attention", 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"}
 
 
 def deepseek_v4(f: Fields) -> Parts:
     """DeepSeek-V4: each layer keeps one vector a token (head_dim wide, K and V in one) for the last sliding_window
-    tokens; by compress_ratios, one more for each so many tokens of the past, with an index key where the ratio is the
-    sparse one, 4. Entries beyond num_hidden_layers are the MTP layers'; what those keep is not established.
+    tokens; a compressed one also keeps a vector for each so many tokens of the past, a sparse one an index key beside.
+    Entries beyond num_hidden_layers are the MTP layers'; what those keep is not established.
     """
     n = f.num_layers()
-    ratios = v4_ratios(f, n)
     head_dim, rope = f.count("head_dim"), f.count("qk_rope_head_dim")
     if f.count("num_key_value_heads", default=1) != 1:
         raise f.wrong("num_key_value_heads", "1: all heads share one vector")
     if rope >= head_dim:
         raise f.wrong("qk_rope_head_dim", f"less than head_dim, {head_dim}")
-    window = f.count("sliding_window", most=LARGEST)
-    near = SlidingMLA(num_layers=n, kv_lora_rank=head_dim - rope, qk_rope_head_dim=rope, sliding_window=window)
-    far = [
-        CompressedMLA(num_layers=1, head_dim=head_dim, compress_ratio=ratio,
-                      index_head_dim=f.count("index_head_dim") if ratio == 4 else None)
-        for ratio in ratios if ratio
-    ]  # fmt: skip
-    return Parts((near, *merge(far)))
-
-
-def v4_ratios(f: Fields, n: int) -> Sequence[int]:
-    """compress_ratios as published, or layer_types and compress_rates as transformers writes them."""
-    if f.has("compress_ratios"):
-        stated = f.counts("compress_ratios")
-        extra = f.optional("num_nextn_predict_layers", least=0, most=MOST_LAYERS) or 0
-        if len(stated) not in (n, n + extra):
-            raise AeliusError(f.path + "compress_ratios", f"{len(stated)} entries", f"{n} or {n + extra} of them")
-        for index, ratio in enumerate(stated):
-            if ratio not in (0, 4, 128):
-                raise AeliusError(f"{f.path}compress_ratios[{index}]", ratio, "0, 4 or 128")
-        return stated[:n]
-    rates = dict(V4_RATIOS)
+    rates = {kind: ratio for ratio, kind in V4_RATIOS.items()}
     if f.has("compress_rates"):
         section = f.section("compress_rates")
-        rates |= {kind: section.count(kind, default=rate) for kind, rate in V4_RATIOS.items() if rate}
-    kinds = f.words("layer_types", n)
-    for index, kind in enumerate(kinds):
-        if kind not in rates:
-            raise AeliusError(f"{kinds_field(f)}[{index}]", kind, "one of " + ", ".join(rates))
-    return [rates[kind] for kind in kinds]
+        rates |= {kind: section.count(kind, default=ratio) for ratio, kind in V4_RATIOS.items() if ratio}
+
+    def compressed(kind: str, index_head_dim: int | None) -> Maker:
+        return lambda count: CompressedMLA(
+            num_layers=count, head_dim=head_dim, compress_ratio=rates[kind], index_head_dim=index_head_dim
+        )  # fmt: skip
+
+    sparse, heavy = V4_RATIOS[4], V4_RATIOS[128]
+    make = {
+        V4_RATIOS[0]: nothing, heavy: compressed(heavy, None),
+        sparse: lambda count: compressed(sparse, f.count("index_head_dim"))(count),
+    }  # fmt: skip
+    window = f.count("sliding_window", most=LARGEST)
+    near = SlidingMLA(num_layers=n, kv_lora_rank=head_dim - rope, qk_rope_head_dim=rope, sliding_window=window)
+    return Parts((near, *stack(v4_kinds(f, n), make, kinds_field(f))))
+
+
+def v4_kinds(f: Fields, n: int) -> Sequence[str]:
+    """compress_ratios as published (0, 4 or 128), or layer_types as transformers writes them."""
+    if not f.has("compress_ratios"):
+        return f.words("layer_types", n)
+    stated = f.counts("compress_ratios")
+    extra = f.optional("num_nextn_predict_layers", least=0, most=MOST_LAYERS) or 0
+    if len(stated) not in (n, n + extra):
+        raise AeliusError(f.path + "compress_ratios", f"{len(stated)} entries", f"{n} or {n + extra} of them")
+    for index, ratio in enumerate(stated):
+        if ratio not in V4_RATIOS:
+            raise AeliusError(f"{f.path}compress_ratios[{index}]", ratio, "0, 4 or 128")
+    return [V4_RATIOS[ratio] for ratio in stated[:n]]
