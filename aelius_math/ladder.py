@@ -32,7 +32,7 @@ class BlockPool(Protocol):
     @property
     def usable_blocks(self) -> int: ...
 
-    def blocks(self, tokens: int) -> int: ...
+    def blocks(self, tokens: int, running: bool = False) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +58,12 @@ class BlockCosts:
         if self.transient_blocks is not None:
             whole("transient_blocks", self.transient_blocks, 0, self.fixed_blocks)
 
-    def blocks(self, tokens: int) -> int:
-        """Blocks [int] that one request of this many tokens holds, as the planner counts them."""
-        return ceil_div(whole("tokens", tokens), self.block_size) + self.fixed_blocks
+    def blocks(self, tokens: int, running: bool = False) -> int:
+        """Blocks [int] that one request of this many tokens holds, as the planner counts them, or running."""
+        if running and self.transient_blocks is None:
+            raise AeliusError("transient_blocks", None, "the fixed blocks that a running request does not keep")
+        gone = (self.transient_blocks or 0) if running else 0
+        return ceil_div(whole("tokens", tokens), self.block_size) + self.fixed_blocks - gone
 
 
 def slice_sizes(left: int, number: int) -> range:
@@ -160,13 +163,7 @@ class Ladder:
         whole("tokens", tokens)
         if self.budget == "tokens" or isinstance(self.pool, int):
             return tokens
-        planned = self.pool.blocks(tokens)
-        if self.count == "planned":
-            return planned
-        transient = getattr(self.pool, "transient_blocks", None)
-        if transient is None:
-            raise AeliusError("count", self.count, '"planned", or a pool that states its transient_blocks')
-        return planned - whole("transient_blocks", transient, 0, planned)
+        return self.pool.blocks(tokens, running=self.count == "running")
 
     @property
     def places(self) -> tuple[int, ...]:

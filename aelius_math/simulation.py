@@ -26,7 +26,6 @@ from aelius_math.account import Account
 from aelius_math.demand import Turn
 from aelius_math.ladder import Arena, Wait
 from aelius_math.scene import Moment, Outcome, Scene
-from aelius_math.units import AeliusError
 
 
 class _Session:
@@ -89,11 +88,7 @@ class Simulation:
         self.sessions: dict[int, _Session] = {}
         costs = scene.rig.costs
         self.block_size = costs.block_size
-        self.fixed = costs.fixed_blocks
-        if scene.rig.count == "running":
-            if costs.transient_blocks is None:
-                raise AeliusError("count", scene.rig.count, '"planned", or costs that state their transient_blocks')
-            self.fixed -= costs.transient_blocks
+        self.fixed = costs.blocks(1, running=scene.rig.count == "running") - 1
         self._push(self.random.expovariate(self.rate), ARRIVES)
 
     def _push(self, time: float, kind: int, session: _Session | None = None, mark: int = 0) -> None:

@@ -5,10 +5,12 @@ from fractions import Fraction
 
 import pytest
 
+from aelius_math import catalogue
 from aelius_math.account import Account, Unbalanced
 from aelius_math.cli import main
 from aelius_math.ladder import BlockCosts, Ladder, ShortQuestion, Slice, Wait, slice_sizes
 from aelius_math.units import AeliusError
+from aelius_math.vllm import Engine, plan_pool
 
 POOL = 289_661
 BIG = (65536, 32768, 32768, 32768)
@@ -83,6 +85,26 @@ def test_the_ladder_wants_590_or_524_of_199_blocks_all_running():
 
 def test_derived_in_blocks_the_article_ladder_has_one_short():
     assert (in_blocks(MTP).shorts, in_blocks(MTP).left) == (1, 0)
+
+
+def planned(drafts):
+    engine = Engine(
+        max_model_len=262_144, tensor_parallel_size=2, kv_cache_dtype="fp8", num_speculative_tokens=drafts
+    )
+    return plan_pool(catalogue.load("Qwen3.8-27B"), engine, 200 * 28_131_328)
+
+
+@pytest.mark.parametrize(("drafts", "costs"), [(4, MTP), (0, PLAIN)])
+def test_the_pool_that_vllm_plans_gives_the_same_blocks_and_tokens(drafts, costs):
+    pool = planned(drafts)
+    for tokens in (1, 1_616, 1_617, 6_990, 65_536):
+        assert in_blocks(pool).cost(tokens) == in_blocks(costs).cost(tokens)
+    assert in_blocks(pool).shorts == in_blocks(costs).shorts
+    assert Ladder(pool=pool, short_tokens=6_990).total == pool.tokens
+
+
+def test_the_pool_that_vllm_plans_gives_the_same_running_count():
+    assert in_blocks(planned(4), count="running", shorts=0).promised == 164
 
 
 @pytest.mark.parametrize(
@@ -248,7 +270,7 @@ def test_the_conservation_check_catches_a_planted_fault(fault):
         ({"pool": POOL, "short_tokens": 6990, "question_tokens": 5}, "question_input"),
         ({"pool": POOL, "short_tokens": 6990, "yield_after": -1}, "yield_after"),
         ({"pool": MTP, "short_tokens": 6990}, "pool"),
-        ({"pool": PLAIN, "short_tokens": 6990, "budget": "blocks", "count": "running"}, "count"),
+        ({"pool": PLAIN, "short_tokens": 6990, "budget": "blocks", "count": "running"}, "transient_blocks"),
         ({"pool": "289661", "short_tokens": 6990}, "pool"),
     ],
 )
