@@ -54,17 +54,21 @@ def on_time(scene: Scene, seeds: Iterable[int]) -> Estimate:
     return estimate([outcome.on_time for outcome in repeat(scene, seeds)])
 
 
+def at_scale(scene: Scene, scale: float) -> Scene:
+    """The scene with so many times the people; its hours are shared out, so that about as many turns are measured."""
+    return replace(scene, scale=scale, hours=max(1.0, scene.hours / scale))
+
+
 def largest_scale(
-    scene: Scene, seeds: Sequence[int], share: float = 0.95, low: float = 0.0, high: float = 64.0, within: float = 0.02
+    scene: Scene, seeds: Sequence[int], share: float = 0.95, low: float = 1 / 32, high: float = 64.0, within: float = 0.02
 ) -> float:
     """The largest demand, as a multiple of the table's, of which this share begins in time; by bisection.
 
-    `within` is relative. 0 if not even a sixty-fourth can be served.
+    `within` is relative. 0 if not even `low` can be served, inf if `high` can.
     """
-    low = low or 1 / 64
 
     def enough(scale: float) -> bool:
-        return fmean(outcome.on_time for outcome in repeat(replace(scene, scale=scale), seeds)) >= share
+        return fmean(outcome.on_time for outcome in repeat(at_scale(scene, scale), seeds)) >= share
 
     if not enough(low):
         return 0.0

@@ -8,7 +8,7 @@ import pytest
 from aelius_math.account import Account, Unbalanced
 from aelius_math.demand import Turn, assumed, table
 from aelius_math.erlang import erlang_b, erlang_c
-from aelius_math.experiments import estimate, largest_scale, repeat, share_waiting, textbook
+from aelius_math.experiments import at_scale, estimate, largest_scale, repeat, share_waiting, textbook
 from aelius_math.ladder import Arena, BlockCosts, Ladder, Slice
 from aelius_math.scene import Policy, Rig, Scene
 from aelius_math.simulation import Simulation, run
@@ -159,7 +159,7 @@ def test_more_rigs_and_a_router_serve_more():
 def test_the_largest_scale_lies_where_the_share_is_met():
     base = scene(hours=1)
     scale = largest_scale(base, (1, 2), share=0.9, low=2, high=32, within=0.2)
-    shares = [sum(o.on_time for o in repeat(replace(base, scale=s), (1, 2))) / 2 for s in (scale, scale * 1.2)]
+    shares = [sum(o.on_time for o in repeat(at_scale(base, s), (1, 2))) / 2 for s in (scale, scale * 1.2)]
     assert shares[0] >= 0.9 > shares[1]
 
 
