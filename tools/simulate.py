@@ -20,15 +20,21 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from aelius_math import busy_hour  # noqa: E402
-from aelius_math.demand import assumed, table  # noqa: E402
-from aelius_math.erlang import erlang_c, fewest  # noqa: E402
-from aelius_math.experiments import (  # noqa: E402
-    at_scale, estimate, fewest_rigs, largest_scale, repeat, share_waiting, textbook,
+from aelius_math import busy_hour
+from aelius_math.demand import assumed, table
+from aelius_math.erlang import erlang_c, fewest
+from aelius_math.experiments import (
+    at_scale,
+    estimate,
+    fewest_rigs,
+    largest_scale,
+    repeat,
+    share_waiting,
+    textbook,
 )  # fmt: skip
-from aelius_math.ladder import Ladder  # noqa: E402
-from aelius_math.scene import VERSION, Outcome, Policy, Scene  # noqa: E402
-from aelius_math.simulation import run  # noqa: E402
+from aelius_math.ladder import Ladder
+from aelius_math.scene import VERSION, Outcome, Policy, Scene
+from aelius_math.simulation import run
 
 TARGET = Path(__file__).resolve().parents[1] / "aelius_math" / "simulated.json"
 SCALES = (0.25, 0.5, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
