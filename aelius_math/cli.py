@@ -24,6 +24,7 @@ COMMANDS = {
     "ladder": "how a pool is handed out to many conversations",
     "pool": "how many tokens vLLM's KV cache holds on your cards",
     "fit": "what llama.cpp takes for a context, whether it fits, and where the wall is",
+    "decode": "whether decoding falls off a cliff as the context grows, and where",
     "log": "what a boot log of vLLM or llama.cpp says of its memory",
     "ledger": "every number of the notes: value, unit, how it came about, and the article's verdict",
 }
