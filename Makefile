@@ -52,6 +52,9 @@ mutants: $(python) ## break the package in small ways, and report what its tests
 bench: $(python) ## time the package: medians
 	@for script in tests/bench/*.py; do $(run) $$script || exit 1; done
 
+simulate: $(python) ## re-make the long runs of the simulation (half an hour of one core; JOBS=4 for four, ONLY="now idle")
+	@$(run) tools/simulate.py --jobs $(or $(JOBS),1) $(if $(ONLY),--only $(ONLY))
+
 fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsense (ARGS='count seed')
 	@for script in tests/fuzz/*.py; do $(run) $$script $(ARGS) || exit 1; done
 
@@ -79,4 +82,4 @@ $(assets): tools/node/package-lock.json tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py assets
 	@touch $@
 
-.PHONY: help site serve test lint notebooks numbers proof mutants bench fuzz picture requirements clean set-up
+.PHONY: help site serve test lint notebooks numbers proof mutants bench simulate fuzz picture requirements clean set-up

@@ -25,7 +25,7 @@ SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-ROOMS = {"account": "ladder", "formula": "binding", "gguf": "models"}
+ROOMS = {"account": "ladder", "demand": "simulat", "erlang": "simulat", "scene": "simulat", "experiments": "simulat", "busy": "simulat", "formula": "binding", "gguf": "models"}
 """Where a module's tests go by another name than its own."""
 
 

@@ -17,6 +17,7 @@ ROOMS = ["units", "dtypes", "cache", "model", "vllm llamacpp", "ladder", "simula
 MEMBERS = {
     "config": "model", "catalogue": "model", "gguf": "model", "account": "ladder", "log": "logs",
     "demand": "simulation", "erlang": "simulation", "scene": "simulation", "experiments": "simulation",
+    "decode": "logs", "busy": "ledger",
     "formula": "ledger", "entry": "ledger", "said": "ledger", "binding": "ledger", "tables": "ledger",
 }  # fmt: skip
 """Modules, by the beginning of their names, that live in a room of another name."""
