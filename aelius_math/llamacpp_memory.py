@@ -232,12 +232,12 @@ def memory(model: Model, context: Context) -> Memory:
     drafts: list[Cache] = []
     if context.draft_max:
         drafts = attention_caches(model.mtp_layers, context, n_ctx_seq, n_ubatch, draft=True)
-    rows = context.slots * (1 + rollback_copies(model.layers, context.draft_max))
-    rows = rows if model.conv_elements + model.state_elements else 0
+    recurrent = any(layer.recurrent for layer in model.layers)
+    rows = context.slots * (1 + rollback_copies(model.layers, context.draft_max)) if recurrent else 0
     windows = [cache for cache in caches if cache.role == "window"]
     draft_quantised = "f16" != context.type_k_draft or "f16" != context.type_v_draft
     constants = measured(model)
-    if context.slots * (1 + context.draft_max) > (constants.most_logit_rows if constants else 0):
+    if constants and context.slots * (1 + context.draft_max) > constants.most_logit_rows:
         constants = None
     key = (n_ubatch, context.streams)
     main_constant = constants.main_mib.get(key) if constants else None

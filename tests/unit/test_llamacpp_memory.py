@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llamacpp_models import LAYERS, QWEN_27B, delta, full, golden, model, printed
+from llamacpp_models import LAYERS, QWEN_27B, delta, full, golden, model, printed, slides
 
 from aelius_math.cache import MLA, FullAttention, GatedDeltaNet, KimiDelta, Layers
 from aelius_math.llamacpp import Context, memory
@@ -193,6 +193,12 @@ def test_kinds_without_rollback_keep_one_state_a_slot_however_much_is_drafted():
     assert found.conv_bytes == 4 * 20 * 3 * 3 * 4096 * 2
 
 
+def test_one_kind_without_rollback_leaves_the_others_without_it():
+    kimi = KimiDelta(num_layers=20, num_heads=32, head_dim=128, conv_kernel_size=4)
+    mixed = Model(name="mixed", layers=(kimi, delta(1, 16, 48)))
+    assert memory(mixed, Context(n_ctx=256, draft_max=3)).recurrent_rows == 1
+
+
 def test_attention_alone_has_no_state():
     assert memory(model("llama8b"), Context(n_ctx=256)).recurrent_rows == 0
 
@@ -261,6 +267,13 @@ def test_splitting_or_sharing_does_not_change_what_the_cache_takes_but_halves_th
     assert split.cells * split.streams == shared.cells == 65_536
 
 
+def test_a_draft_cache_of_which_half_is_not_f16_has_the_main_contexts_constant():
+    for types in ({"type_k_draft": "q8_0"}, {"type_v_draft": "q8_0"}):
+        found = memory(QWEN_27B, Context(n_ctx=65536, draft_max=1, **types, **JULY))
+        assert printed(found.draft_constant_bytes) == 80.28
+        assert found.draft_scratch_bytes == 128 * MIB
+
+
 def test_an_f16_cache_needs_no_copy_and_every_other_type_needs_one_of_the_parts_that_are_not_f16():
     token = 2 * 4 * 256
     for type_k, type_v, copied in [("f16", "f16", 0), ("q8_0", "f16", 1), ("f16", "q8_0", 1), ("bf16", "bf16", 2)]:
@@ -286,6 +299,39 @@ def test_a_window_takes_the_slots_that_share_it_a_micro_batch_and_never_more_tha
     assert window_cells(1024, 1024, 1, False, 2048) == 1024
     assert window_cells(128, 131072, 1, False, 512) == 768
     assert window_cells(1000, 8192, 1, False, 100) == 1280
+
+
+def test_flags_left_unset_are_the_servers_own():
+    found = memory(QWEN_27B, Context(n_ctx=4096))
+    assert (found.n_ubatch, found.slots, found.recurrent_rows, found.build) == (512, 1, 1, "oct")
+    assert {cache.type_k for cache in found.caches} | {cache.type_v for cache in found.caches} == {"f16"}
+    assert memory(QWEN_27B, Context(n_ctx=4096, n_ubatch=4096)).n_ubatch == 2048
+    drafted = memory(QWEN_27B, Context(n_ctx=4096, draft_max=1, type_k="q8_0", type_v="q8_0")).caches[-1]
+    assert (drafted.type_k, drafted.type_v) == ("f16", "f16")
+
+
+def test_what_grows_in_the_compute_buffers_is_both_masks_and_both_copies():
+    found = memory(QWEN_27B, Context(n_ctx=65536, draft_max=1, type_k_draft="q8_0", type_v_draft="q8_0", **JULY))
+    assert found.compute_growing_bytes == (32 + 32 + 256 + 256) * MIB
+    plain = memory(QWEN_27B, Context(n_ctx=65536, **JULY))
+    assert (plain.draft_mask_bytes, plain.draft_scratch_bytes, plain.draft_constant_bytes) == (0, 0, 0)
+    assert plain.compute_growing_bytes == (32 + 256) * MIB
+
+
+def test_windows_alone_have_no_mask_that_grows_and_their_draft_has_its_own_cells():
+    windows = Model(name="drafter", layers=(slides(5, 8, 128, 2048),), mtp_layers=(slides(1, 8, 128, 2048),))
+    found = memory(windows, Context(n_ctx=32768, draft_max=1, type_k="q8_0"))
+    assert (found.mask_bytes, found.scratch_bytes, found.draft_mask_bytes) == (0, 0, 0)
+    assert (found.kv_bytes, found.swa_cells) == (0, 2560)
+    assert found.draft_kv_bytes == 2 * 8 * 128 * 2 * 2560
+    state = memory(Model(name="state", layers=(delta(48, 16, 48),)), Context(n_ctx=256))
+    assert (state.mask_bytes, state.scratch_bytes, state.kv_bytes) == (0, 0, 0)
+
+
+def test_a_micro_batch_of_one_and_the_largest_are_taken():
+    for size in (1, 1 << 24):
+        assert memory(QWEN_27B, Context(n_ctx=256, n_ubatch=size, n_batch=size)).n_ubatch == min(size, 256)
+    assert Context(n_ctx=256, draft_max=1024).draft_max == 1024
 
 
 def test_the_micro_batch_is_cut_by_the_batch_and_by_the_context():
@@ -354,6 +400,9 @@ def test_an_unset_context_is_the_models_own_and_in_october_once_a_slot_where_slo
         ({"n_ctx": 4096, "draft_max": -1}, "draft_max"),
         ({"n_ctx": 4096, "n_ubatch": 0}, "n_ubatch"),
         ({"n_ctx": 4096, "n_batch": 0}, "n_batch"),
+        ({"n_ctx": 4096, "n_ubatch": (1 << 24) + 1}, "n_ubatch"),
+        ({"n_ctx": 4096, "n_batch": (1 << 24) + 1}, "n_batch"),
+        ({"n_ctx": 4096, "draft_max": 1025}, "draft_max"),
         ({"n_ctx": 4096, "build": "may"}, "build"),
         ({"n_ctx": 4096, "build": None}, "build"),
     ],
