@@ -53,7 +53,7 @@ def reduced_context(floor: int, full: int, at_floor: int, at_full: int, target: 
     >>> reduced_context(4096, 131072, 1000, 5000, 3000), reduced_context(4096, 131072, 8000, 33000, 7162)
     (67584, 4096)
     """
-    if target <= at_floor or at_full <= at_floor:
+    if at_full <= at_floor:
         return floor
     n_ctx = floor + (full - floor) * (target - at_floor) // (at_full - at_floor)
     return max(n_ctx - n_ctx % align, floor)
@@ -162,15 +162,16 @@ class Case:
 
 
 def largest(passes: Callable[[int], bool], step: int, start: int) -> int | None:
-    """The largest multiple of step that passes; `passes` holds from `start` to the wall, and may fail below it."""
-    high = start
-    while passes(high):
-        if high > MOST_CELLS // 2:
-            return None
-        high *= 2
-    if high == start:
-        return max((size for size in range(step, start, step) if passes(size)), default=0)
-    low = high // 2
+    """The largest multiple of step that passes; None: all do. From `start` on none passes after one that fails.
+
+    >>> largest(lambda size: size <= 1000, 256, 512)
+    768
+    """
+    low, high = start, MOST_CELLS // step * step
+    if passes(high):
+        return None
+    if not passes(low):
+        return max((size for size in range(step, low, step) if passes(size)), default=0)
     while high - low > step:
         middle = (low + high) // 2 // step * step
         low, high = (middle, high) if passes(middle) else (low, middle)

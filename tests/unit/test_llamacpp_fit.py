@@ -379,9 +379,31 @@ def test_the_callers_own_compute_buffer_stands_in_for_a_constant():
     assert measured.projected_mib == WEIGHTS + 256 + 149.625 + 200
 
 
+def test_the_wall_is_a_context_that_the_engine_does_not_pad():
+    for slots, step in ((1, 256), (2, 512)):
+        context = Context(n_ctx=65536, n_seq_max=slots, type_k="q8_0", type_v="q8_0")
+        walls = {fit(QWEN_27B, context, free_mib=20_000 + k * 11, weights_mib=WEIGHTS).wall_tokens for k in range(8)}
+        assert {wall % step for wall in walls} == {0}
+        assert {wall % (2 * step) for wall in walls} == {0, step}
+
+
+def test_windows_are_counted_in_what_is_used():
+    gemma = model("gemma3-27b")
+    found = fit(gemma, Context(n_ctx=4096), free_mib=40_000, weights_mib=16_000, compute_mib=500)
+    assert found.projected_bytes == 16_500 * MIB + found.memory.kv_bytes + found.memory.swa_bytes
+    assert found.memory.swa_bytes > 0
+
+
+def test_nothing_set_by_the_user_aborts_nothing():
+    assert abort_reason(None) is None
+    assert abort_reason(None, True) == "model_params::tensor_buft_overrides already set by user, abort"
+    assert abort_reason(0).startswith("n_gpu_layers already set by user to 0")
+
+
 def test_layers_cannot_be_counted_where_one_may_keep_nothing():
     mamba = Mamba2(num_layers=2, num_heads=8, head_dim=64, n_groups=1, state_size=128, conv_kernel_size=4)
-    assert units_total(Model(name="hybrid", layers=(mamba,)), Context(n_ctx=4096)) is None
+    assert units_total(Model(name="mamba", layers=(mamba,)), Context(n_ctx=4096)) is None
+    assert units_total(Model(name="hybrid", layers=(full(2, 8, 128), mamba)), Context(n_ctx=4096)) is None
 
 
 def test_state_alone_has_no_wall():
@@ -502,4 +524,12 @@ def test_what_stays_after_an_eviction_keeps_the_margin_and_one_layer_more_would_
 @given(wall=st.integers(0, 5000), step=st.integers(1, 600), start=st.integers(1, 9))
 def test_the_search_finds_the_largest_multiple(wall, step, start):
     assert largest(lambda size: size <= wall, step, start * step) == wall // step * step
+
+
+def test_the_search_goes_to_the_most_cells_that_a_context_can_have():
     assert largest(lambda size: True, 256, 256) is None
+    assert largest(lambda size: size < (1 << 32) - 256, 256, 256) == (1 << 32) - 512
+    assert largest(lambda size: size <= (1 << 32) - 256, 256, 256) is None
+    assert largest(lambda size: size <= 768, 256, 1024) == 768
+    assert largest(lambda size: size == 256, 256, 1024) == 256
+    assert largest(lambda size: False, 256, 1024) == 0
