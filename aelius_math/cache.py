@@ -87,6 +87,7 @@ class Request(NamedTuple):
     """What the planner knows of a request beside its length."""
 
     in_flight_tokens: int = 0
+    retained_tokens: int = 0
     num_speculative_tokens: int = 0
     mamba_cache_mode: str = "none"
     drafts_in_mode_all: bool = True
@@ -149,7 +150,7 @@ class SlidingWindow(FullAttention):
         return self.sliding_window
 
     def planned_blocks(self, tokens: int, block_size: int, request: Request) -> int:
-        held = min(self.sliding_window - 1 + request.in_flight_tokens, tokens)
+        held = min(self.sliding_window - 1 + request.retained_tokens + request.in_flight_tokens, tokens)
         return ceil_div(held, block_size) + 1  # the window need not begin where a block does
 
     def running_blocks(self, tokens: int, block_size: int, request: Request) -> int:
@@ -188,6 +189,7 @@ class MLA(Layers):
     qk_rope_head_dim: int
     index_head_dim: int | None = None
 
+    INDEX_QUANT_BLOCK = 128
     FP8_DS_MLA_EXTRA_BYTES = 80  # 656 in all for 576: 512 fp8, 4 fp32 scales, 64 bf16
     vllm_spec = "MLAAttentionSpec"
 
@@ -203,10 +205,20 @@ class MLA(Layers):
             if (self.kv_lora_rank, self.qk_rope_head_dim) != (512, 64):
                 raise AeliusError("kv_lora_rank + qk_rope_head_dim", latent, "512 + 64 for fp8_ds_mla")
             return latent + self.FP8_DS_MLA_EXTRA_BYTES
+        if dtypes.known(dtype) in dtypes.SCALED_HEAD_BITS:  # the scale pair, though there is no V
+            return dtypes.vector_bytes(dtype, 1, latent) + 4
         return dtypes.row_bytes(dtype, latent)
 
     def index_token_bytes(self, dtype: str) -> int:
         return dtypes.row_bytes(dtype, self.index_head_dim) if self.index_head_dim else 0
+
+    def vllm_index_bytes(self) -> int:
+        """Bytes [int] of one token's index key as vLLM keeps it: fp8 whatever the cache, a fp32 scale for every 128.
+
+        vLLM 0.28.0, vllm/model_executor/models/deepseek_v2.py, DeepseekV32IndexerCache.
+        """
+        dim = self.index_head_dim or 0
+        return dim + dim // self.INDEX_QUANT_BLOCK * 4
 
 
 @dataclass(frozen=True, kw_only=True)

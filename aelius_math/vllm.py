@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from aelius_math.model import Model
 from aelius_math.units import AeliusError, whole
 from aelius_math.vllm_engine import DoesNotFit, Engine
-from aelius_math.vllm_plan import Group, Plan, make_plan
+from aelius_math.vllm_groups import Group
+from aelius_math.vllm_plan import Plan, make_plan
 
 if TYPE_CHECKING:
     from aelius_math.vllm_steps import Step
@@ -124,6 +125,9 @@ def fill(model: Model, engine: Engine, plan: Plan, available: int) -> Pool:
     else:
         tokens = num_blocks // len(groups) * min([group.block_size for group in groups])
     recurrent = [table for table in plan.tables if table.buckets[0].layer.recurrent]
+    if recurrent and rules.caps_max_num_seqs and (engine.max_num_seqs or 0) > num_blocks:
+        expected = f"at most {num_blocks:,}, the pool's blocks: each sequence decoding needs one for its state"
+        raise AeliusError("max_num_seqs", engine.max_num_seqs, expected)
     return Pool(
         model=model,
         engine=engine,

@@ -10,50 +10,26 @@ from math import lcm
 from typing import NamedTuple
 
 from aelius_math import dtypes
-from aelius_math.cache import MLA, FullAttention, Layers, Recurrent, Request, SlidingWindow
+from aelius_math.cache import (
+    MLA,
+    ChunkedAttention,
+    FullAttention,
+    KimiDelta,
+    Layers,
+    Recurrent,
+    Request,
+    SlidingWindow,
+)
 from aelius_math.model import Model
 from aelius_math.units import AeliusError, ceil_div
 from aelius_math.vllm_engine import Engine
-from aelius_math.vllm_versions import Rules, rules_for
+from aelius_math.vllm_groups import Bucket, Table, group, promote
+from aelius_math.vllm_versions import INT4, Rules, rules_for
 
 DEFAULT_BLOCK_SIZE = 16
 MLA_BLOCK_SIZE = 64
 DRAFTLESS = ("ngram", "suffix")
 """Speculative methods that keep no layers of their own."""
-
-
-class Group(NamedTuple):
-    """Layers that share one block table: the engine's name of their kind, how many, tokens in a block."""
-
-    spec: str
-    num_layers: int
-    block_size: int
-
-
-class Bucket:
-    """Layers with the same spec, as the planner sees them."""
-
-    __slots__ = ("block_size", "layer", "num_layers", "page_size_bytes", "spec")
-
-    def __init__(self, layer: Layers, spec: str, page_size_bytes: int, block_size: int) -> None:
-        self.layer = layer
-        self.spec = spec
-        self.page_size_bytes = page_size_bytes
-        self.block_size = block_size
-        self.num_layers = 0
-
-
-class Table(NamedTuple):
-    """One group as planned: what the request's blocks are counted by."""
-
-    group: Group
-    buckets: tuple[Bucket, ...]
-
-    def blocks(self, tokens: int, request: Request) -> int:
-        return max(b.layer.planned_blocks(tokens, b.block_size, request) for b in self.buckets)
-
-    def running(self, tokens: int, request: Request) -> int:
-        return max(b.layer.running_blocks(tokens, b.block_size, request) for b in self.buckets)
 
 
 class Plan(NamedTuple):
@@ -96,12 +72,18 @@ def make_plan(model: Model, engine: Engine) -> Plan:
     state = state_bytes(recurrent, model, engine)
     token_bytes = attention_bytes(attention, dtype, cards, hybrid=bool(recurrent))
     align, block_size = block_sizes(engine, rules, mode, attention, recurrent, token_bytes, state)
-    request = Request(in_flight(engine, rules, layers), drafts, mode, rules.drafts_in_mode_all)
-    buckets = fill_buckets(
-        layers, engine, dtype, mode, block_size, state if not attention else block_size * token_bytes
+    several_mtp = extra is model.mtp_layers and sum(layer.num_layers for layer in extra) > 1
+    request = Request(
+        in_flight_tokens=in_flight(engine, rules, layers),
+        retained_tokens=drafts - 1 if several_mtp and rules.retains_for_mtp else 0,
+        num_speculative_tokens=drafts,
+        mamba_cache_mode=mode,
+        drafts_in_mode_all=rules.drafts_in_mode_all,
     )
+    state_page = block_size * token_bytes if attention else state
+    buckets = fill_buckets(layers, engine, rules, dtype, mode, block_size, state_page)
     if not engine.hybrid_kv_cache_manager:
-        buckets = promote(buckets)
+        buckets = promote(buckets, dtype, cards, rules)
     tables, page, block_bytes = group(buckets, rules)
     return Plan(
         rules, dtype, mode, request, block_size, token_bytes, state, align, tuple(tables), page, block_bytes
@@ -120,6 +102,9 @@ def cache_dtype(model: Model, engine: Engine, rules: Rules) -> str:
         if dtypes.known(asked) == "fp32":
             return "fp32"
     dtype = dtypes.known(asked, "kv_cache_dtype")
+    sparse = any(isinstance(layer, MLA) and layer.index_head_dim for layer in model.layers)
+    if dtype == "fp8" and sparse and not rules.align_follows_block_size:
+        dtype = "fp8_ds_mla"  # before 0.20 always so (models/config.py, DeepseekV32ForCausalLM)
     if dtype not in rules.formats:
         names = ", ".join(sorted(rules.formats))
         raise AeliusError(
@@ -170,14 +155,10 @@ def check_layers(layers: tuple[Layers, ...], engine: Engine, rules: Rules) -> No
                         cards,
                         f"a number that divides the {count} {field} of {type(layer).__name__}",
                     )
-    if rules.old and not all(type(layer) is FullAttention for layer in layers):
-        raise AeliusError(
-            "version", engine.version, "0.17 or newer for models of more than one kind of full attention"
-        )
+    if rules.old and {type(layer) for layer in layers} != {FullAttention}:
+        raise AeliusError("version", engine.version, "0.17 or newer for layers other than full attention")
     if rules.old and len({layer.spec_key(cards) for layer in layers}) > 1:
-        raise AeliusError(
-            "version", engine.version, "0.17 or newer for models of more than one kind of full attention"
-        )
+        raise AeliusError("version", engine.version, "0.17 or newer for full attention of more than one size")
 
 
 def cache_mode(engine: Engine, rules: Rules, recurrent: bool, attention: bool) -> str:
@@ -192,23 +173,33 @@ def cache_mode(engine: Engine, rules: Rules, recurrent: bool, attention: bool) -
 
 def state_bytes(recurrent: list[Recurrent], model: Model, engine: Engine) -> int:
     """Bytes of one recurrent layer's state on one card, 0 without such layers; refuses layers that differ."""
-    sizes = {one_state(layer, model, engine) for layer in recurrent}
+    rules = rules_for(engine.version)
+    sizes = {one_state(layer, model, engine, rules) for layer in recurrent}
     if len(sizes) > 1:
         raise AeliusError("layers", sorted(sizes), "recurrent layers whose states have one size")
     return sizes.pop() if sizes else 0
 
 
-def one_state(layer: Recurrent, model: Model, engine: Engine) -> int:
+def one_state(layer: Recurrent, model: Model, engine: Engine, rules: Rules) -> int:
     if model.dtype is None and layer.conv_dtype is None:
         raise AeliusError(
             "Model.dtype", None, f"the model's dtype, that {type(layer).__name__} keeps its state in"
         )
-    size = layer.state_bytes(model.dtype, engine.tensor_parallel_size, engine.num_speculative_tokens)
-    if engine.mamba_ssm_cache_dtype is None:
+    drafts = engine.num_speculative_tokens
+    if isinstance(layer, KimiDelta) and not rules.drafts_widen_kda:
+        drafts = 0
+    size = layer.state_bytes(model.dtype, engine.tensor_parallel_size, drafts)
+    asked = engine.mamba_ssm_cache_dtype
+    if asked is None:
         return size
-    state = layer.state_elements(engine.tensor_parallel_size)
-    was = dtypes.element_bytes(layer.state_dtype or model.dtype)
-    return size + state * (dtypes.element_bytes(engine.mamba_ssm_cache_dtype) - was)
+    dtype = dtypes.known(asked)
+    if dtype not in ("fp32", "fp16") and not (dtype == "bf16" and rules.bf16_state):
+        names = "float32, float16" + (", bfloat16" if rules.bf16_state else " (bfloat16 from 0.22)")
+        raise AeliusError("mamba_ssm_cache_dtype", asked, f"one that vLLM {engine.version} takes: {names}")
+    if isinstance(layer, KimiDelta):
+        return size  # fp32 whatever is asked (kda_state_dtype)
+    was = dtypes.element_bytes(layer.state_dtype or model.dtype, "state_dtype")
+    return size + layer.state_elements(engine.tensor_parallel_size) * (dtypes.element_bytes(dtype) - was)
 
 
 def attention_bytes(attention: list[Layers], dtype: str, cards: int, hybrid: bool) -> int:
@@ -263,104 +254,42 @@ def in_flight(engine: Engine, rules: Rules, layers: tuple[Layers, ...]) -> int:
 
 
 def fill_buckets(
-    layers: tuple[Layers, ...], engine: Engine, dtype: str, mode: str, block_size: int, state_page: int
+    layers: tuple[Layers, ...],
+    engine: Engine,
+    rules: Rules,
+    dtype: str,
+    mode: str,
+    block_size: int,
+    state_page: int,
 ) -> list[Bucket]:
     """Layers of the same spec together, in the order in which they come."""
     buckets: dict[tuple[object, ...], Bucket] = {}
     cards = engine.tensor_parallel_size
-    for layer in layers:
-        key = layer.spec_key(cards)
+
+    def add(layer: Layers, key: tuple[object, ...], page_size_bytes: int, size: int) -> None:
         bucket = buckets.get(key)
         if bucket is None:
-            if layer.recurrent:
-                size = engine.max_model_len if mode == "none" else block_size
-                bucket = Bucket(layer, layer.vllm_spec, state_page, size)
-            else:
-                bucket = Bucket(
-                    layer, layer.vllm_spec, block_size * layer.token_bytes(dtype, cards), block_size
-                )
-            buckets[key] = bucket
+            bucket = buckets[key] = Bucket(layer, layer.vllm_spec, page_size_bytes, size)
         bucket.num_layers += layer.num_layers
-    return list(buckets.values())
 
-
-def promote(buckets: list[Bucket]) -> list[Bucket]:
-    """The hybrid manager off: window and chunk layers beside full ones are planned as full."""
-    if len({bucket.layer.table_key() for bucket in buckets}) == 1:
-        return buckets
-    full = any(bucket.layer.table_key() == ("full",) for bucket in buckets)
-    windows = {bucket.layer.window for bucket in buckets if isinstance(bucket.layer, SlidingWindow)}
-    if not full or len(windows) > 1 or any(bucket.layer.recurrent for bucket in buckets):
-        kinds = ", ".join(sorted({type(bucket.layer).__name__ for bucket in buckets}))
-        raise AeliusError(
-            "hybrid_kv_cache_manager", False, f"True: the engine cannot plan {kinds} as one kind"
-        )
-    promoted: dict[tuple[object, ...], Bucket] = {}
-    for bucket in buckets:
-        layer = bucket.layer
-        if isinstance(layer, FullAttention) and layer.window is not None:
-            layer = FullAttention(
-                num_layers=layer.num_layers,
-                num_kv_heads=layer.num_kv_heads,
-                head_size=layer.head_size,
-                head_size_v=layer.head_size_v,
-            )
-        key = layer.spec_key(1)
-        merged = promoted.setdefault(
-            key, Bucket(layer, layer.vllm_spec, bucket.page_size_bytes, bucket.block_size)
-        )
-        merged.num_layers += bucket.num_layers
-    return list(promoted.values())
-
-
-def group(buckets: list[Bucket], rules: Rules) -> tuple[list[Table], int | None, int]:
-    """The groups, the bytes of a page (None: of several sizes, summed), and of a block."""
-    first = buckets[0]
-    if len(buckets) == 1:
-        table = Table(Group(first.spec, first.num_layers, first.block_size), (first,))
-        return [table], first.page_size_bytes, first.page_size_bytes * first.num_layers
-    alike = {(bucket.layer.table_key(), bucket.block_size) for bucket in buckets}
-    if len(alike) == 1:
-        layers = sum(bucket.num_layers for bucket in buckets)
-        total = sum(bucket.num_layers * bucket.page_size_bytes for bucket in buckets)
-        pages = {bucket.page_size_bytes for bucket in buckets}
-        table = Table(Group("UniformTypeKVCacheSpecs", layers, first.block_size), tuple(buckets))
-        return [table], pages.pop() if len(pages) == 1 else None, total
-    page = unify_pages(buckets, rules)
-    counts = [bucket.num_layers for bucket in buckets]
-    least, most = min(counts), max(counts)
-    times, over = rules.group_factor
-    size = most if most * over < least * times else least
-    tables = []
-    fullest = 0
-    for bucket in buckets:
-        parts = ceil_div(bucket.num_layers, size)
-        for part in range(parts):
-            layers = ceil_div(bucket.num_layers - part, parts)
-            fullest = max(fullest, layers)
-            tables.append(Table(Group(bucket.spec, layers, bucket.block_size), (bucket,)))
-    return tables, page, page * fullest
-
-
-def unify_pages(buckets: list[Bucket], rules: Rules) -> int:
-    """Makes all pages as large as the largest: more tokens in a block where that divides, else padding."""
-    largest = max(bucket.page_size_bytes for bucket in buckets)
-    for bucket in buckets:
-        page = bucket.page_size_bytes
-        if page == largest:
+    for layer in layers:
+        key = layer.spec_key(cards)
+        if layer.recurrent:
+            add(layer, key, state_page, engine.max_model_len if mode == "none" else block_size)
             continue
-        if bucket.layer.recurrent:
-            if not rules.pads_state:
-                raise AeliusError(
-                    "layers",
-                    f"a state page of {page:,} bytes",
-                    f"pages of {largest:,}: padded from vLLM 0.26",
-                )
-        elif largest % page == 0:
-            bucket.block_size *= largest // page
-        elif not rules.pads_attention:
-            raise AeliusError(
-                "layers", f"a page of {page:,} bytes", f"one that divides {largest:,}: padded from vLLM 0.24"
-            )
-        bucket.page_size_bytes = largest
-    return largest
+        size = block_size
+        if (
+            rules.window_block_is_kernels
+            and isinstance(layer, SlidingWindow)
+            and engine.hybrid_kv_cache_manager
+        ):
+            size = engine.kernel_block_size or DEFAULT_BLOCK_SIZE
+        kept = dtype
+        if isinstance(layer, SlidingWindow | ChunkedAttention) and dtype in INT4 - rules.packs_windows:
+            kept = "fp8_per_token_head" if dtype == "int4_per_token_head" else "fp8"
+            if isinstance(layer, ChunkedAttention) and dtype == "int4_per_token_head":
+                kept = dtype
+        add(layer, key, size * layer.token_bytes(kept, cards), size)
+        if isinstance(layer, MLA) and layer.index_head_dim:
+            add(layer, (*key, "index", layer.index_head_dim), size * layer.vllm_index_bytes(), size)
+    return list(buckets.values())

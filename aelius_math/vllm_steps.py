@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from aelius_math.cache import GatedDeltaNet, KimiDelta, Mamba1, Mamba2, Recurrent, heads_per_card
-from aelius_math.vllm_plan import Table
+from aelius_math.cache import MLA, GatedDeltaNet, KimiDelta, Mamba1, Mamba2, Recurrent, heads_per_card
+from aelius_math.vllm_groups import Table
 
 if TYPE_CHECKING:
     from aelius_math.vllm import Pool
@@ -156,10 +156,13 @@ def notes(pool: Pool) -> tuple[str, ...]:
     if not plan.rules.verified:
         found.append(f"vLLM {engine.version} is unverified: planned by the rules of 0.28.")
     recurrent = [bucket.layer for table in plan.tables for bucket in table.buckets if bucket.layer.recurrent]
-    if recurrent and engine.max_num_seqs is not None and engine.max_num_seqs > pool.num_blocks:
+    if plan.mode == "all" and any(isinstance(layer, GatedDeltaNet | KimiDelta) for layer in recurrent):
+        found.append("A what-if: for these layers the engine falls back from mode all to mode align.")
+    if plan.dtype == "fp8" and any(
+        isinstance(layer, MLA) and layer.index_head_dim for layer in pool.model.layers
+    ):
         found.append(
-            f"The engine aborts: max_num_seqs {engine.max_num_seqs:,} is more than the {pool.num_blocks:,} blocks "
-            "(vllm/config/compilation.py)."
+            "With the FlashMLA sparse backend the engine takes fp8_ds_mla where fp8 is asked: state it."
         )
     defaulted = (
         plan.mode == "align" and engine.mamba_cache_mode is None and not plan.rules.hybrid_prefix_caching

@@ -21,26 +21,53 @@ EXPECTED = (
 
 
 class Rules(NamedTuple):
-    """The planner's rules at one release."""
+    """The planner's rules at one release.
 
-    group_factor: tuple[
-        int, int
-    ]  # the most layers of a bucket below this many times the fewest: pad, do not split
-    checks_all_groups: bool  # False: the fit check looks at the first group only
-    tokens_from_concurrency: bool  # False: num_blocks // groups * smallest block
-    override_plans: bool  # num_gpu_blocks_override replaces the memory in the fit check too
-    drafts_in_mode_all: bool  # mode "all" counts the draft tokens' blocks
-    pads_attention: bool  # a page that does not divide the largest may be padded to it
-    pads_state: bool  # a state page may be padded again when a drafter's page is larger
-    in_flight_batches: (
-        int  # batches whose tokens window and chunk layers hold at a time (async scheduling on)
-    )
-    align_follows_block_size: bool  # a hybrid's alignment is at least --block-size
-    mla_hybrid_kernel: int  # smallest block of the backend assumed for hybrids with MLA
-    mla_hybrid_least: int  # and the least alignment the engine takes for them
-    hybrid_prefix_caching: bool  # the default for models with recurrent layers
-    formats: frozenset[str]  # kv_cache_dtype, by the names of aelius_math.dtypes
-    old: bool  # before the first release whose planner was read
+    group_factor              the largest bucket below this many times the smallest: groups of its size, padded
+    checks_all_groups         no: the fit check looks at the first group only
+    tokens_from_concurrency   the logged tokens; no: num_blocks // groups * smallest block
+    override_plans            num_gpu_blocks_override replaces the memory in the fit check too
+    drafts_in_mode_all        mode "all" counts the draft tokens' blocks
+    pads_attention            an attention page that does not divide the largest is padded to it
+    pads_state                a state page is padded again when a drafter's page is larger
+    window_block_is_kernels   window layers start from the backend's smallest block, not from --block-size
+    packs_windows             formats that window layers are planned in as packed; elsewhere a whole byte an element
+    promotes_format           the hybrid manager off: a window layer planned as full keeps the cache's format
+    retains_for_mtp           window layers keep k - 1 tokens more when several MTP layers draft
+    drafts_widen_kda          the convolution of Kimi Delta Attention grows with the draft tokens
+    bf16_state                mamba_ssm_cache_dtype may be bfloat16
+    caps_max_num_seqs         recurrent layers: the engine aborts where max_num_seqs exceeds the blocks (CUDA graphs on)
+    in_flight_batches         batches that window and chunk layers hold at a time (async scheduling on, one stage)
+    align_follows_block_size  a hybrid's alignment is at least --block-size
+    mla_hybrid_kernel         smallest block of the backend, for hybrids with MLA
+    mla_hybrid_least          the least alignment that the engine takes for those
+    hybrid_prefix_caching     its default for models with recurrent and attention layers
+    formats                   kv_cache_dtype, by the names of aelius_math.dtypes
+    old                       before the first release whose planner was read
+    verified                  compared with the engine's own code
+    """
+
+    group_factor: tuple[int, int]
+    checks_all_groups: bool
+    tokens_from_concurrency: bool
+    override_plans: bool
+    drafts_in_mode_all: bool
+    pads_attention: bool
+    pads_state: bool
+    window_block_is_kernels: bool
+    packs_windows: frozenset[str]
+    promotes_format: bool
+    retains_for_mtp: bool
+    drafts_widen_kda: bool
+    bf16_state: bool
+    caps_max_num_seqs: bool
+    in_flight_batches: int
+    align_follows_block_size: bool
+    mla_hybrid_kernel: int
+    mla_hybrid_least: int
+    hybrid_prefix_caching: bool
+    formats: frozenset[str]
+    old: bool
     verified: bool
 
 
@@ -82,6 +109,13 @@ def at(numbers: tuple[int, int, int]) -> Rules:
         drafts_in_mode_all=since((0, 22, 0)),
         pads_attention=since((0, 24, 0)),
         pads_state=since((0, 26, 0)),
+        window_block_is_kernels=since((0, 25, 0)),
+        packs_windows=INT4 if since((0, 28, 0)) else SCALED if since((0, 21, 0)) else SCALED - {"nvfp4"},
+        promotes_format=since((0, 21, 0)),
+        retains_for_mtp=since((0, 28, 0)),
+        drafts_widen_kda=since((0, 23, 0)),
+        bf16_state=since((0, 22, 0)),
+        caps_max_num_seqs=since((0, 20, 0)),
         in_flight_batches=2 if since((0, 26, 0)) else 1,
         align_follows_block_size=since((0, 20, 0)),
         mla_hybrid_kernel=16 if since((0, 20, 0)) else 64,
