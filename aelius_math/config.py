@@ -96,6 +96,10 @@ def model_dtype(top: Fields, text: Fields) -> str | None:
     return None
 
 
+CACHE_ALGORITHMS: dict[object, str] = {"FP8": "fp8", "NVFP4": "nvfp4"}
+CACHE_BITS = {8: "fp8", 4: "nvfp4"}
+
+
 def cache_dtype(fields: Fields) -> str | None:
     """The dtype that a checkpoint's quantisation states for its KV cache; None where it states none.
 
@@ -107,19 +111,15 @@ def cache_dtype(fields: Fields) -> str | None:
     section = Fields(stated, fields.path + "quantization_config.")
     algorithm = section.raw("kv_cache_quant_algo")
     if algorithm is not None:
-        if algorithm not in ("FP8", "NVFP4"):
+        if algorithm not in CACHE_ALGORITHMS:
             raise section.wrong("kv_cache_quant_algo", "FP8 or NVFP4")
-        return "fp8" if algorithm == "FP8" else "nvfp4"
+        return CACHE_ALGORITHMS[algorithm]
     if section.raw("kv_cache_scheme") is None:
         return None
     scheme = section.section("kv_cache_scheme")
-    bits, kind = scheme.count("num_bits"), scheme.text("type", "float")
-    if (bits, kind) == (8, "float"):
-        return "fp8"
-    if (bits, kind) == (4, "float"):
-        return "nvfp4"
-    raise AeliusError(scheme.path + "num_bits", bits, f"8 or 4 bits of type float; this one is {shown_kind(kind)}")
-
-
-def shown_kind(kind: str) -> str:
-    return kind if len(kind) < 40 else kind[:37] + "..."
+    if scheme.text("type", "int") != "float":  # compressed-tensors: int where the scheme does not say
+        raise scheme.wrong("type", "float: no engine here keeps whole numbers with a scale for each tensor")
+    bits = scheme.count("num_bits")
+    if bits not in CACHE_BITS:
+        raise scheme.wrong("num_bits", "8 or 4")
+    return CACHE_BITS[bits]

@@ -153,6 +153,18 @@ RECURRENT = {
     "Ring, whose tail after the last whole group is full": (
         config("bailing_moe_linear", 7, 16, 4, 2048, layer_group_size=3, head_dim=128),
         3 * 2 * 4 * 128 * 2, 0, 0, 4 * 16 * 128 * 128),
+    "Ring with two layers after the last whole group": (
+        config("bailing_moe_linear", 8, 16, 4, 2048, layer_group_size=3, head_dim=128),
+        4 * 2 * 4 * 128 * 2, 0, 0, 4 * 16 * 128 * 128),
+    "Ling 3, KDA and MLA": (
+        config("bailing_hybrid", 4, 16, 16, 2048, layer_group_size=4, head_dim=128, kv_lora_rank=512, qk_rope_head_dim=64,
+               short_conv_kernel_size=4), 576 * 2, 0, 3 * 3 * 16 * 128 * 3, 3 * 16 * 128 * 128),
+    "OLMo Hybrid of two layers, whose last is full": (
+        config("olmo_hybrid", 2, 8, None, 1024), 2 * 8 * 128 * 2, 0, (2 * 8 * 96 + 8 * 192) * 3, 8 * 96 * 192),
+    "Lara Mini, three kinds in fives": (
+        config("lara_mini", 7, 16, 4, 1024, linear_num_key_heads=8, linear_num_value_heads=16, linear_key_head_dim=128,
+               linear_value_head_dim=128, linear_conv_kernel_dim=4),
+        1 * 2 * 4 * 128 * 2, 3 * 2 * 4 * 128 * 2 * 512, 3 * (2 * 8 * 128 + 16 * 128) * 3, 3 * 16 * 128 * 128),
     "Inkling, with four short convolutions a layer": (
         config("inkling_text", 2, 8, 2, 1024, head_dim=128, swa_num_attention_heads=8, swa_num_key_value_heads=4,
                swa_head_dim=128, sliding_window_size=512, local_layer_ids=[0], conv_kernel_size=4),
@@ -229,6 +241,7 @@ def test_the_caller_s_dtype_goes_before_the_config_s_and_none_means_unknown() ->
         ({"kv_cache_scheme": {"num_bits": 8, "type": "float"}}, "fp8"),
         ({"kv_cache_quant_algo": "FP8"}, "fp8"),
         ({"kv_cache_scheme": {"num_bits": 4, "type": "float"}}, "nvfp4"),
+        ({"kv_cache_quant_algo": "NVFP4"}, "nvfp4"),
     ],
 )
 def test_only_a_stated_scheme_sets_the_dtype_of_the_cache(quantization: dict[str, Any], stated: str | None) -> None:
@@ -236,6 +249,28 @@ def test_only_a_stated_scheme_sets_the_dtype_of_the_cache(quantization: dict[str
     model = from_config({**plain, "quantization_config": quantization})
     assert model.kv_cache_dtype == stated
     assert model.layers == from_config(plain).layers
+
+
+def test_a_nested_quantisation_counts_too() -> None:
+    text = config("qwen3", 2, 4, 2, 512, quantization_config={"kv_cache_scheme": {"num_bits": 8, "type": "float"}})
+    assert from_config({"model_type": "internvl", "text_config": text}).kv_cache_dtype == "fp8"
+
+
+def test_a_name_of_the_form_owner_and_model_is_kept_and_a_path_is_not() -> None:
+    plain = config("llama", 2, 4, 2, 512)
+    names = {"meta-llama/Llama-3.1-8B": "meta-llama/Llama-3.1-8B", "/home/me/llama": "llama", "./": "llama", "": "llama"}
+    assert {given: from_config({**plain, "_name_or_path": given}).name for given in names} == names
+    assert from_config({**plain, "name_or_path": "owner/model"}).name == "owner/model"
+
+
+def test_every_name_of_the_context_is_read_the_text_model_s_first() -> None:
+    plain = config("llama", 2, 4, 2, 512)
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
+                 "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len", "n_ctx"):  # fmt: skip
+        assert from_config({**plain, name: 1}).max_position_embeddings == 1
+    nested = {"model_type": "llava", "max_position_embeddings": 7, "text_config": {**plain, "n_ctx": 5}}
+    assert from_config(nested).max_position_embeddings == 5
+    assert from_config({**nested, "text_config": plain}).max_position_embeddings == 7
 
 
 def test_context_is_the_text_model_s_and_none_where_a_config_says_nothing_sensible() -> None:

@@ -80,6 +80,9 @@ REFUSED: dict[str, tuple[Any, str, object]] = {
     "a scheme of another width": (
         {**LLAMA, "quantization_config": {"kv_cache_scheme": {"num_bits": 3, "type": "float"}}},
         "quantization_config.kv_cache_scheme.num_bits", 3),
+    "a scheme of whole numbers": (
+        {**LLAMA, "quantization_config": {"kv_cache_scheme": {"num_bits": 8, "type": "int"}}},
+        "quantization_config.kv_cache_scheme.type", "int"),
     "KV heads that do not divide the heads": ({**LLAMA, "num_key_value_heads": 3}, "num_key_value_heads", 3),
     "more KV heads than heads": ({**LLAMA, "num_key_value_heads": 16}, "num_key_value_heads", 16),
     "heads that do not divide the hidden size": (

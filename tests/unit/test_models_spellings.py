@@ -29,6 +29,8 @@ MLA = {"num_hidden_layers": 4, **HEADS, "kv_lora_rank": 512, "qk_rope_head_dim":
 V4 = {"model_type": "deepseek_v4", "num_hidden_layers": 3, "num_attention_heads": 8, "head_dim": 512, "qk_rope_head_dim": 64,
       "sliding_window": 128, "index_head_dim": 128, "hidden_size": 1024}  # fmt: skip
 M3 = {"model_type": "minimax_m3", "num_hidden_layers": 3, **HEADS, "head_dim": 128}
+NEXT = {"model_type": "qwen3_next", "num_hidden_layers": 8, **HEADS, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+        "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4}  # fmt: skip
 FALCON = {"model_type": "falcon", "hidden_size": 1024}
 
 PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -151,6 +153,10 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"model_type": "inkling_text", "num_hidden_layers": 6, **HEADS, "head_dim": 128, "swa_num_key_value_heads": 4,
          "swa_num_attention_heads": 8, "swa_head_dim": 128, "sliding_window_size": 512, "conv_kernel_size": 4,
          "layer_types": ["hybrid_sliding"] * 5 + ["hybrid"]}),
+    "Qwen3-Next: every 4th layer is full where silent": (
+        {**NEXT, "full_attention_interval": 4}, NEXT),
+    "Qwen3-Next: an interval, or words": (
+        {**NEXT, "full_attention_interval": 2}, {**NEXT, "layer_types": ["linear_attention", "full_attention"] * 4}),
     "OLMo Hybrid: linear_*, or from the heads": (
         {"model_type": "olmo_hybrid", "num_hidden_layers": 4, "hidden_size": 1024, "num_attention_heads": 8,
          "linear_num_key_heads": 8, "linear_num_value_heads": 8, "linear_key_head_dim": 96, "linear_value_head_dim": 192,
@@ -243,7 +249,7 @@ def test_a_silent_config_has_its_class_s_window(model_type: str) -> None:
 
 
 FIXED_WIDTHS = {"qwen3": 128, "gemma": 256, "gemma2": 256, "gemma3_text": 256, "gpt_oss": 64, "glm4": 128, "seed_oss": 128,
-                "cohere2_moe": 128, "minimax_m2": 128, "sarvam_moe": 64, "qwen3_vl_text": 128}  # fmt: skip
+                "cohere2_moe": 128, "minimax_m2": 128, "ministral3": 128, "afmoe": 128, "sarvam_moe": 64, "qwen3_vl_text": 128}  # fmt: skip
 
 
 @pytest.mark.parametrize("model_type", FIXED_WIDTHS)
@@ -262,6 +268,9 @@ MTP: dict[str, tuple[dict[str, Any], int]] = {
     "qwen3_next": (
         {"num_hidden_layers": 4, **HEADS, "head_dim": 256, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
          "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4}, 2 * 2 * 256 * 2),
+    "kimi_linear": (
+        {**MLA, "layer_types": ["full_attention"] * 4, "num_nextn_predict_layers": 1}, 576 * 2),
+    "bailing_hybrid": ({**MLA, "layer_group_size": 2, "head_dim": 128, "num_nextn_predict_layers": 2}, 2 * 576 * 2),
     "llama": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 1}, 0),
     "nemotron_h": (
         {**NEMOTRON, "hybrid_override_pattern": "M*",
