@@ -37,6 +37,7 @@ class Demand:
     prompt_median: float
     prompt_sigma: float
     long_share: float
+    long_later: float
     long_median: float
     long_sigma: float
     answer_median: float
@@ -63,6 +64,7 @@ class Demand:
         for name, low, high in (
             ("turns_mean", 1, inf),
             ("long_share", 0, 1),
+            ("long_later", 0, 1),
             ("prefill_high", self.prefill_low, inf),
             ("decode_high", self.decode_low, inf),
             ("answer_room", 1, self.longest - 1),
@@ -85,7 +87,8 @@ class Demand:
         most = self.longest - self.answer_room
         script = []
         for turn in range(turns):
-            if turn == 0 and random.random() < self.long_share:
+            share = self.long_later if turn else self.long_share
+            if share and random.random() < share:
                 prompt = self.long_median * exp(self.long_sigma * gauss(0, 1))
             else:
                 prompt = self.prompt_median * exp(self.prompt_sigma * gauss(0, 1))

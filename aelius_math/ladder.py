@@ -375,14 +375,12 @@ class Arena:
     def check(self) -> None:
         """Raise Unbalanced if budget, places or deadlines do not add up."""
         self.account.check()
-        used, places = self.account.used, dict(self._places)
-        for session, held in self._held.items():
-            if used.get(session) != held.cost:
-                raise Unbalanced(f"{session!r} was granted {held.cost:,}, the account says {used.get(session)}")
-            if isinstance(held, Slice):
-                places[held.tokens] += 1
-        if len(used) != len(self._held) or places != self._promised or min(self._places.values(), default=0) < 0:
-            raise Unbalanced(f"slices free or granted, by size: {places}; promised: {self._promised}")
+        if self.account.used != {session: held.cost for session, held in self._held.items()}:
+            raise Unbalanced(f"granted: {self._held}; the account says {self.account.used}")
+        sizes = [held.tokens for held in self._held.values() if type(held) is Slice]
+        for tokens, promised in self._promised.items():
+            if self._places[tokens] < 0 or self._places[tokens] + sizes.count(tokens) != promised:
+                raise Unbalanced(f"{promised} slices of {tokens:,} are promised, {self._places[tokens]} said to be free")
         if self._deadlines and any(w.until is not None and w.until <= self.now for w in self._queue.values()):
             raise Unbalanced("a waiter holds past its timeout")
 

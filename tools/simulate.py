@@ -105,8 +105,10 @@ def part_largest() -> object:
     return {name: scale_of(busy_hour.scene(name, hours=HOURS)) for name in busy_hour.policies()}
 
 
-def with_ladder(ladder: Ladder, idle: float = 300.0, base: str = "ladder") -> Scene:
-    return replace(busy_hour.scene(base, hours=HOURS), policy=Policy(name="tried", ladder=ladder, idle_timeout=idle))
+def with_ladder(ladder: Ladder, idle: float = 300.0, **changes: float) -> Scene:
+    """The article's rig under another ladder, with some lines of the demand changed."""
+    scene = busy_hour.scene("ladder", demand=changes, hours=HOURS)
+    return replace(scene, policy=Policy(name="tried", ladder=ladder, idle_timeout=idle))
 
 
 def part_idle() -> object:
@@ -116,12 +118,13 @@ def part_idle() -> object:
 
 
 def part_yield() -> object:
-    """How long a waiter keeps its small slice, at six and eight times the demand; null: as long as it waits."""
+    """How long a waiter keeps its small slice; null: as long as it waits. Documents at first, or in any turn."""
     return [
-        {"yield_after": None if isinf(keep) else keep, "scale": scale, **summary(repeat(at_scale(scene, scale), range(1, 11)))}
-        for keep in (0, 10, 30, 60, float("inf"))
-        for scene in [with_ladder(busy_hour.in_tokens(yield_after=keep))]
-        for scale in (6, 8)
+        {"yield_after": None if isinf(keep) else keep, "long_later": later, "scale": scale, **summary(repeat(at_scale(scene, scale), range(1, 9)))}
+        for later, scales in ((0.0, (6, 8)), (0.05, (2, 4, 6)))
+        for keep in (0, 30, float("inf"))
+        for scene in [with_ladder(busy_hour.in_tokens(yield_after=keep), long_later=later)]
+        for scale in scales
     ]
 
 
