@@ -24,7 +24,7 @@ pool = given("pool")
 givens("request_limit", "pool")
 
 # %% [markdown]
-# | | one request | everybody |
+# | question | one request | everybody |
 # |---|---|---|
 # | how many tokens | [262,144](num:request_limit) | [289,661](num:pool) |
 # | who sets it | the model (`max_position_embeddings`), or a lower `--max-model-len` | the memory that weights and neighbours leave |
@@ -77,7 +77,7 @@ with figures.plot(height=290) as (fig, ax):
     figures.token_axis(ax.xaxis, [0, 64 * K, 128 * K, 192 * K, 256 * K])
     figures.axes(ax, x="tokens of the pool", grid="")
     ax.set_ylim(-0.55, len(rows) + 0.05)
-    figures.label(ax, pool, len(rows) - 0.6, "{pool} live for everybody", pool=pool, ha="right", va="bottom")
+    figures.label(ax, pool, len(rows) - 0.6, "{pool} live for everybody", pool=pool, dx=-6, ha="right", va="bottom")
 figures.show(
     fig,
     name="two-numbers",

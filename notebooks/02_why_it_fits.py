@@ -151,7 +151,7 @@ with figures.plot(height=300) as (fig, ax):
     ax.set_ylim(0, None)
     figures.token_axis(ax.xaxis, [0, K, 2 * K, 3 * K, 4 * K])
     figures.axes(ax, x="length of the conversation [tokens]", y="memory of one conversation [MiB], cache in bfloat16")
-    figures.label(ax, 2.75 * K, dense[2816] / MiB, "if every layer grew", dx=-10, ha="right", colour=figures.colour(2))
+    figures.label(ax, 2.75 * K, dense[2816] / MiB, "if every layer grew", dx=-16, ha="right", colour=figures.colour(2))
     figures.label(ax, 3 * K, hybrid[3 * K] / MiB, "as it is", dy=-16, colour=figures.colour(1))
     figures.label(ax, cross, layers * layer_token * cross / MiB, "{cross} tokens", cross=cross, dx=10, dy=-16)
 figures.show(

@@ -79,10 +79,9 @@ with figures.plot(height=300) as (fig, ax):
     for place, (key, level) in enumerate(zip(ids, levels, strict=True)):
         figures.label(ax, place, level / KiB, "{" + key + "}", dy=4, ha="center", va="bottom", bold=True, **{key: f"{level // KiB} KiB"})
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n", 1) for name in names])
-    figures.byte_axis(ax.yaxis, [0, 64, 128, 192, 256], unit=1)
-    ax.set_yticks([0, 64, 128, 192, 256])
+    ax.set_yticks([])
     ax.set_ylim(0, 280)
-    figures.axes(ax, y="what one token costs on one card [KiB]")
+    figures.axes(ax, y="what one token costs on one card", grid="")
 figures.show(
     fig,
     name="savings",

@@ -344,7 +344,7 @@ with figures.plot(height=300) as (fig, ax):
     figures.label(ax, 0, plan.blocks(1), "{blocks_1}", blocks_1=plan.blocks(1), dy=3, ha="center", va="bottom")
     figures.label(ax, 6, plan.blocks(limit), "{per_request}", per_request=plan.blocks(limit), dy=3, ha="center", va="bottom")
     figures.label(ax, 1, 60, "text", colour=figures.colour(1), dx=60)
-    figures.label(ax, 0, 40, "state: {fixed} each", fixed=plan.fixed_blocks_per_request, colour=figures.colour(2), dx=-18)
+    figures.label(ax, 0, 40, "state: {fixed} each", fixed=plan.fixed_blocks_per_request, colour=figures.colour(2), dx=-18, dy=5)
     ax.set_xticks(list(places), list(lengths))
     ax.set_ylim(0, 225)
     figures.axes(ax, x="length of the request [tokens]", y="blocks that one live request takes")

@@ -127,7 +127,7 @@ with figures.plot(height=300) as (fig, ax):
     figures.token_axis(ax.xaxis, [0, 4 * K, 8 * K, 12 * K, 16 * K])
     figures.axes(ax, x="length of the prompt [tokens]", y="most that a repeated prompt can take from the cache [%]")
     figures.label(ax, 9 * K, 100, "a plain transformer, blocks of {dense_block}", dense_block=16, dy=9, colour=figures.colour(6))
-    figures.label(ax, 3.2 * K, 70, "no drafts", dx=-34, dy=16, ha="right", colour=figures.colour(3))
+    figures.label(ax, block, 20, "no\ndrafts", dx=8, colour=figures.colour(3))
     figures.label(ax, 7 * K, 56, "with drafts, blocks of {block}", block=block, colour=figures.colour(1))
 figures.show(
     fig,
