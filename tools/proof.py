@@ -161,12 +161,13 @@ def other_ids(link: Link, numbers: Mapping[str, Number]) -> list[str]:
 
 
 def try_prose(blocks: list[prose.Block], numbers: Mapping[str, Number], tally: Tally, every: int = 1) -> None:
-    """Faults in what people wrote; `every`: only each so-manieth is tried."""
-    for block in (piece for whole in blocks for piece in pieces(whole)):
+    """Faults in what people wrote; `every`: only in each so-manieth stretch that binds a number."""
+    bound = (piece for whole in blocks for piece in pieces(whole) if every == 1 or find_links(piece.text))
+    for block in islice(bound, 0, None, every):
         clean = prose.Report()
         prose.scan(block, numbers, clean)
         assert not clean.problems, clean.problems
-        for fault in islice(spoiled(block, numbers), 0, None, every):
+        for fault in spoiled(block, numbers):
             if fault.text == block.text:
                 continue
             report = prose.Report()

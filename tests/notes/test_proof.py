@@ -8,19 +8,19 @@ import proof
 import prose
 from aelius_math.ledger import collect, published
 
-EVERY = 37
+EVERY = 11
 
 
 def test_a_sample_of_spoiled_numbers_is_found() -> None:
     ledger, blocks = collect(prose.ROOT), prose.blocks()
     tally = proof.Tally()
     proof.try_prose(blocks, ledger, tally, EVERY)
-    proof.try_conditions(blocks, ledger, tally, EVERY)
+    proof.try_conditions(blocks, ledger, tally, 5)
     proof.try_givens(blocks, ledger, tally, 5)
     print(tally.table())
     for kind in proof.STRICT:
         assert tally.killed(kind) >= proof.LEAST, tally.survivors[kind]
-    assert tally.by_truth["digits"] >= 0.97 * tally.tried["digits"] > 0
+    assert tally.by_truth["digits"] >= 0.97 * tally.tried["digits"] > 100
 
 
 def test_a_check_that_finds_nothing_lets_faults_live(monkeypatch: pytest.MonkeyPatch) -> None:
