@@ -15,7 +15,7 @@ from mkdocs.utils import get_relative_url
 
 from aelius_math.ledger import Number, collect, long_text
 
-NoteLink = Callable[[str], str]
+NoteLink = Callable[..., str]
 
 ROOT = Path(__file__).parents[2]
 ARTICLE = ("number", "what it is", "verdict", "treated in")
@@ -32,13 +32,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         return html
     numbers = list(collect(ROOT).values())
 
-    def note_link(stem: str) -> str:
+    def note_link(stem: str, text: str = "", anchor: str = "") -> str:
         """A link to the note of that name, with its question; the name alone if there is no such note."""
         target = files.get_file_from_path(f"notebooks/{stem}.ipynb")
         if not target:
             return escape(stem)
-        question = escape(titles().get(stem, stem))
-        return f'<a href="{target.url_relative_to(page.file)}">{question}</a>'
+        return f'<a href="{target.url_relative_to(page.file)}{anchor}">{escape(text or titles().get(stem, stem))}</a>'
 
     sections = list(tables(numbers, note_link))
     for anchor, title, _ in sections:
@@ -64,7 +63,7 @@ def tables(numbers: list[Number], note_link: NoteLink) -> Iterator[tuple[str, st
     facts = [fact_row(number) for number in numbers if number.origin == "facts"]
     yield "the-facts", "Other facts that the notes take as given", table(FACTS, facts)
     for note in dict.fromkeys(number.origin for number in numbers if number.origin not in ("article", "facts")):
-        rows = [derived_row(number) for number in numbers if number.origin == note]
+        rows = [derived_row(number, note_link) for number in numbers if number.origin == note]
         yield "note-" + note.replace("_", "-"), note_link(note), table(DERIVED, rows)
 
 
@@ -97,10 +96,11 @@ def fact_row(number: Number) -> str:
     return row(number, f"{escape(sentence(number.label))} <small>({number.kind})</small>", escape(number.source))
 
 
-def derived_row(number: Number) -> str:
+def derived_row(number: Number, note_link: NoteLink) -> str:
     how = f"<code>{escape(number.how)}</code>" if number.how.startswith("=") else escape(number.how)
     more = f" <small>{escape(number.source)}</small>" if number.source else ""
-    return row(number, f"{escape(sentence(number.label))} <small>({number.kind})</small>", how + more)
+    cell = note_link(number.note, "in this cell", f"#num-{number.id}")
+    return row(number, f"{escape(sentence(number.label))} <small>({number.kind} {cell})</small>", how + more)
 
 
 def sentence(text: str) -> str:
