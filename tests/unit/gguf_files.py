@@ -24,7 +24,7 @@ def typed(value: object) -> bytes:
     assert isinstance(value, list)
     if isinstance(value[0], str):
         return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(text, value))
-    kind, form = (7, "?") if isinstance(value[0], bool) else (4, "I")
+    kind, form = (7, "?") if isinstance(value[0], bool) else (5, "i") if min(value) < 0 else (4, "I")
     return struct.pack(f"<IIQ{len(value)}{form}", 9, kind, len(value), *value)
 
 

@@ -103,6 +103,73 @@ def test_layers_without_kv_heads_are_recurrent_or_keep_nothing() -> None:
     assert [layer.num_layers for layer in beside.layers] == [2, 2]
 
 
+SSM = {"ssm__conv_kernel": 4, "ssm__inner_size": 2048, "ssm__state_size": 128, "ssm__time_step_rank": 16, "ssm__group_count": 4}
+QWEN35 = {"block_count": 4, "attention__head_count": 8, "attention__head_count_kv": 2, "embedding_length": 1024,
+          "attention__key_length": 256, "attention__value_length": 256, **SSM}  # fmt: skip
+
+
+def counts(model: Model) -> list[tuple[str, int]]:
+    return [(type(layer).__name__, layer.num_layers) for layer in model.layers]
+
+
+def test_every_fourth_layer_is_full_where_the_file_is_silent() -> None:
+    assert counts(model("qwen35", **QWEN35)) == [("GatedDeltaNet", 3), ("FullAttention", 1)]
+    assert counts(model("qwen3next", **{**QWEN35, "block_count": 3})) == [("GatedDeltaNet", 3)]
+    assert counts(model("qwen35moe", **QWEN35, full_attention_interval=2)) == [("GatedDeltaNet", 2), ("FullAttention", 2)]
+    listed = model("qwen35", **QWEN35, attention__recurrent_layers=[False, False, False, True])
+    assert counts(listed) == [("FullAttention", 3), ("GatedDeltaNet", 1)]
+
+
+def test_a_gated_delta_net_has_its_heads_and_widths_from_the_ssm_keys() -> None:
+    layer = model("qwen35", **QWEN35).layers[0]
+    assert layer == GatedDeltaNet(num_layers=3, num_k_heads=4, num_v_heads=16, head_k_dim=128, head_v_dim=128,
+                                  conv_kernel_size=4, state_dtype="fp32", conv_dtype="fp32")  # fmt: skip
+
+
+RECURRENT: dict[str, tuple[dict[str, object], list[tuple[str, int]], int, int]] = {
+    "mamba": ({"block_count": 2, **SSM}, [("Mamba1", 2)], 2 * 2048 * 3, 2 * 2048 * 128),
+    "mamba2": ({"block_count": 2, **SSM}, [("Mamba2", 2)], 2 * (2048 + 2 * 4 * 128) * 3, 2 * 2048 * 128),
+    "rwkv6": ({"block_count": 2, "embedding_length": 512, "wkv__head_size": 64}, [("RWKV", 2)], 2 * 2 * 512, 2 * 512 * 64),
+    "rwkv7": ({"block_count": 2, "embedding_length": 512, "wkv__head_size": 64}, [("RWKV", 2)], 2 * 2 * 512, 2 * 512 * 64),
+    "lfm2": (
+        {**QWEN35, "attention__head_count_kv": [0, 0, 2, 0], "shortconv__l_cache": 3},
+        [("ShortConvolution", 3), ("FullAttention", 1)], 3 * 1024 * 2, 0),
+    "lfm2moe": (
+        {**QWEN35, "attention__head_count_kv": [0, 2, 2, 0], "shortconv__l_cache": 3},
+        [("ShortConvolution", 2), ("FullAttention", 2)], 2 * 1024 * 2, 0),
+    "granitehybrid": (
+        {**QWEN35, "attention__head_count_kv": [0, 2, 0, 0]},
+        [("Mamba2", 3), ("FullAttention", 1)], 3 * (2048 + 2 * 4 * 128) * 3, 3 * 2048 * 128),
+    "kimi-linear": (
+        {**QWEN35, "attention__head_count_kv": [0, 0, 0, 1], "kda__head_dim": 128, "attention__kv_lora_rank": 512,
+         "attention__key_length_mla": 192, "rope__dimension_count": 64},
+        [("KimiDelta", 3), ("MLA", 1)], 3 * 3 * 8 * 128 * 3, 3 * 8 * 128 * 128),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", RECURRENT)
+def test_recurrent_layers_are_read_from_the_architecture_s_keys(arch: str) -> None:
+    keys, layers, conv, state = RECURRENT[arch]
+    found = model(arch, **keys)
+    assert (counts(found), found.conv_elements, found.state_elements) == (layers, conv, state)
+    assert found.name == arch
+
+
+def test_index_keys_stand_beside_the_latent() -> None:
+    found = model("deepseek32", block_count=2, attention__head_count=8, attention__head_count_kv=1, embedding_length=1024,
+                  attention__kv_lora_rank=512, attention__key_length_mla=192, rope__dimension_count=64,
+                  attention__indexer__key_length=128)  # fmt: skip
+    assert (found.kv_bytes_per_token(), found.index_bytes_per_token()) == (2 * 576 * 2, 2 * 128 * 2)
+
+
+def test_a_pattern_of_0_slides_throughout_and_of_1_never() -> None:
+    window = {**LLAMA, "attention__sliding_window": 512}
+    assert counts(model("gemma3", **window, attention__sliding_window_pattern=0)) == [("SlidingWindow", 32)]
+    assert counts(model("gemma3", **window, attention__sliding_window_pattern=1)) == [("FullAttention", 32)]
+    assert counts(model("olmo2", **window)) == [("SlidingWindow", 24), ("FullAttention", 8)]
+    assert counts(model("olmo2", **LLAMA)) == counts(model("exaone4", **LLAMA)) == [("FullAttention", 32)]
+
+
 @pytest.mark.parametrize(
     ("arch", "keys", "field"),
     [
@@ -118,6 +185,9 @@ def test_layers_without_kv_heads_are_recurrent_or_keep_nothing() -> None:
         ("qwen35", {**LLAMA, "block_count": 1, "nextn_predict_layers": 1}, "qwen35.nextn_predict_layers"),
         ("llama", {**LLAMA, "embedding_length": 100}, "llama.attention.key_length"),
         ("mamba", {"block_count": 2}, "mamba.ssm.conv_kernel"),
+        ("mamba2", {"block_count": 2, **SSM, "ssm__time_step_rank": 7}, "mamba2.ssm.time_step_rank"),
+        ("rwkv6", {"block_count": 2, "embedding_length": 500, "wkv__head_size": 64}, "rwkv6.wkv.head_size"),
+        ("llama", {**LLAMA, "block_count": 2, "attention__head_count_kv": [8, -1]}, "llama.attention.head_count_kv[1]"),
     ],
 )
 def test_a_refusal_names_the_key(arch: str, keys: dict[str, object], field: str) -> None:

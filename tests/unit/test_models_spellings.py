@@ -19,6 +19,7 @@ ZAMBA2_HYBRID = [6, 12, 18, 24, 30, 36, 42, 47, 51]
 ZAMBA = {"model_type": "zamba", "num_hidden_layers": 7, **HEADS, "mamba_expand": 2, "mamba_d_state": 16, "mamba_d_conv": 4}
 NEMOTRON: dict[str, Any] = {"model_type": "nemotron_h", **HEADS, "head_dim": 128, "ssm_state_size": 128, "mamba_num_heads": 16,
             "mamba_head_dim": 64, "n_groups": 8, "conv_kernel": 4}  # fmt: skip
+WINDOW = {"sliding_window": 512}
 GEMMA_R = {"model_type": "recurrent_gemma", "num_hidden_layers": 4, **HEADS, "attention_window_size": 512, "conv1d_width": 4}
 FLASH = {"model_type": "phi4flash", "num_hidden_layers": 8, **HEADS, "sliding_window": 512}
 BAMBA = {"model_type": "bamba", "num_hidden_layers": 3, **HEADS, **MAMBA2}
@@ -138,6 +139,41 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "MPT: multiquery": (
         {"model_type": "mpt", "n_layers": 2, "n_heads": 8, "d_model": 512, "attn_config": {"attn_type": "multiquery_attention"}},
         {"model_type": "mpt", "n_layers": 2, "n_heads": 8, "d_model": 512, "attn_config": {"kv_n_heads": 1}}),
+    "StarCoder: one KV head where silent": (
+        {"model_type": "gpt_bigcode", "n_layer": 2, "n_head": 8, "n_embd": 512, "multi_query": True},
+        {"model_type": "gpt_bigcode", "num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 512}),
+    "ChatGLM: as many KV heads as heads where silent": (
+        {"model_type": "chatglm", "num_layers": 2, "num_attention_heads": 8, "hidden_size": 512, "kv_channels": 64,
+         "multi_query_attention": True, "multi_query_group_num": 8},
+        {"model_type": "chatglm", "num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 512,
+         "multi_query_group_num": 2}),
+    "MPT: transformers' names": (
+        {"model_type": "mpt", "n_layers": 2, "n_heads": 8, "d_model": 512},
+        {"model_type": "mpt", "num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 512}),
+    "T5: as many decoder layers as encoder layers, d_model over heads": (
+        {"model_type": "t5", "num_layers": 9, "num_decoder_layers": 6, "num_heads": 8, "d_model": 512, "d_kv": 64},
+        {"model_type": "mt5", "num_layers": 6, "num_heads": 8, "d_model": 512}),
+    "Step 3.5: sliding heads as the full ones where silent": (
+        {"model_type": "step3p5", "num_hidden_layers": 2, **HEADS, **WINDOW, "num_attention_groups": 2,
+         "layer_types": ["full_attention", "sliding_attention"], "attention_other_setting": {"num_attention_groups": 2}},
+        {"model_type": "step3p5", "num_hidden_layers": 2, **HEADS, **WINDOW,
+         "layer_types": ["full_attention", "sliding_attention"]}),
+    "Step 3.5: all full where silent, MTP too": (
+        {"model_type": "step3p5", "num_hidden_layers": 2, **HEADS, "num_nextn_predict_layers": 1},
+        {"model_type": "step3p5", "num_hidden_layers": 2, **HEADS, "num_nextn_predict_layers": 1,
+         "layer_types": ["full_attention"] * 2}),
+    "Gemma 4: widths of its class, global heads not used": (
+        {"model_type": "gemma4_text", "num_hidden_layers": 6, **HEADS, **WINDOW, "head_dim": 256, "global_head_dim": 512},
+        {"model_type": "gemma4", "text_config": {"num_hidden_layers": 6, **HEADS, **WINDOW, "num_global_key_value_heads": 1}}),
+    "MiniMax-M3: sparse attention switched off": (
+        {**M3, "sparse_attention_config": {"use_sparse_attention": False, "sparse_attention_freq": [0, 1, 1],
+                                           "sparse_index_dim": 128}}, M3),
+    "Hunyuan: either name of the width": (
+        {"model_type": "hunyuan", "num_hidden_layers": 2, **HEADS, "head_dim": 96},
+        {"model_type": "hunyuan_v1_moe", "num_hidden_layers": 2, **HEADS, "attention_head_dim": 96}),
+    "Hunyuan: the factor of an odd number of layers": (
+        {"model_type": "hunyuan", "num_hidden_layers": 3, **HEADS, "use_cla": True, "cla_share_factor": 2},
+        {"model_type": "hunyuan", "num_hidden_layers": 2, **HEADS, "cla_share_factor": 2}),
     "Gemma 3n: heads and sharing, or its class's": (
         {"model_type": "gemma3n_text", "num_hidden_layers": 35, "hidden_size": 2048, "num_attention_heads": 8,
          "num_key_value_heads": 2, "head_dim": 256, "sliding_window": 512, "num_kv_shared_layers": 15},
@@ -170,8 +206,6 @@ def test_two_spellings_give_the_same_layers(one: dict[str, Any], other: dict[str
     first, second = from_config(one), from_config(other)
     assert (first.layers, first.mtp_layers) == (second.layers, second.mtp_layers)
 
-
-WINDOW = {"sliding_window": 512}
 
 MADE: list[tuple[str, str, dict[str, Any]]] = [  # F full, S sliding, C chunked; a window where the class has none of its own
     ("gemma2", "SFSFSFS", WINDOW),
@@ -263,6 +297,11 @@ MTP: dict[str, tuple[dict[str, Any], int]] = {
     "deepseek_v32": ({**MLA, "num_nextn_predict_layers": 1}, (576 + 128) * 2),
     "glm4_moe": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 1}, 2 * 2 * 128 * 2),
     "mimo": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 1}, 2 * 2 * 128 * 2),
+    "mimo_v2": (
+        {"num_hidden_layers": 1, **HEADS, "head_dim": 192, "v_head_dim": 128, "hybrid_layer_pattern": [0],
+         "sliding_window_size": 128, "num_nextn_predict_layers": 3}, 3 * 2 * (192 + 128) * 2),
+    "hunyuan_v1_moe": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 1}, 2 * 2 * 128 * 2),
+    "step3p5": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 3}, 3 * 2 * 2 * 128 * 2),
     "minimax_m2": (
         {"num_hidden_layers": 4, **HEADS, "num_mtp_modules": 3, "mtp_transformer_layers": 2}, 6 * 2 * 2 * 128 * 2),
     "qwen3_next": (
