@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from importlib import import_module
 from typing import NamedTuple, NoReturn
@@ -67,7 +68,9 @@ def main(argv: list[str] | None = None) -> int:
     except AeliusError as error:
         print(f"aelius-math {args.command}: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        return 0
-    print(json.dumps({"schema": 1, **result.payload}, indent=2, ensure_ascii=False) if args.json else result.text)
+    try:
+        print(json.dumps({"schema": 1, **result.payload}, indent=2, ensure_ascii=False) if args.json else result.text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough: `aelius-math ledger | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains as it leaves
     return result.exit_code
