@@ -231,6 +231,7 @@ class Recurrent(Layers):
     recurrent = True
     vllm_spec = "MambaSpec"
     drafts_widen_conv = True  # one more column for each draft token
+    offers_mode_all = False  # whether vLLM's classes of this kind can cache a state for every block
     mode_all_chunk = 2048  # tokens that mode "all" aligns to where the config has no chunk (vllm/config/model.py)
     conv_kernel_size: int
 
@@ -324,6 +325,7 @@ class Mamba1(Recurrent):
     state_size: int
 
     drafts_widen_conv = False
+    offers_mode_all = True
 
     def divided(self) -> dict[str, int]:
         return {"intermediate_size": self.intermediate_size}
@@ -344,6 +346,8 @@ class Mamba2(Recurrent):
     n_groups: int
     state_size: int
     chunk_size: int = 256
+
+    offers_mode_all = True
 
     @property
     def mode_all_chunk(self) -> int:  # type: ignore[override]

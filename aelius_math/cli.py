@@ -24,6 +24,7 @@ COMMANDS = {
     "model": "what a model keeps for a conversation, in bytes",
     "ladder": "how a pool is handed out to many conversations",
     "pool": "how many tokens vLLM's KV cache holds on your cards",
+    "explain": "which settings of vLLM print a logged pool",
     "fit": "what llama.cpp takes for a context, whether it fits, and where the wall is",
     "decode": "whether decoding falls off a cliff as the context grows, and where",
     "log": "what a boot log of vLLM or llama.cpp says of its memory",

@@ -17,9 +17,19 @@ from aelius_math.vllm_groups import Group
 from aelius_math.vllm_plan import Plan, make_plan
 
 if TYPE_CHECKING:
+    from aelius_math.vllm_explain import explain
     from aelius_math.vllm_steps import Step
 
-__all__ = ["DoesNotFit", "Engine", "Group", "Pool", "plan_pool"]
+__all__ = ["DoesNotFit", "Engine", "Group", "Pool", "explain", "plan_pool"]
+
+
+def __getattr__(name: str) -> object:
+    """`explain` is loaded when it is asked for: a plan does not need the search."""
+    if name == "explain":
+        from aelius_math.vllm_explain import explain
+
+        return explain
+    raise AttributeError(name)
 
 
 @dataclass(frozen=True, kw_only=True)

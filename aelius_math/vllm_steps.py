@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from aelius_math.cache import MLA, GatedDeltaNet, KimiDelta, Mamba1, Mamba2, Recurrent, heads_per_card
+from aelius_math.cache import MLA, Recurrent, heads_per_card
 from aelius_math.vllm_groups import Table
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ def notes(pool: Pool) -> tuple[str, ...]:
     found = []
     if not plan.rules.verified:
         found.append(f"vLLM {engine.version} is unverified: planned by the rules of 0.28.")
-    recurrent = [bucket.layer for table in plan.tables for bucket in table.buckets if bucket.layer.recurrent]
-    if plan.mode == "all" and any(isinstance(layer, GatedDeltaNet | KimiDelta) for layer in recurrent):
+    recurrent = [layer for layer in pool.model.layers if isinstance(layer, Recurrent)]
+    if plan.mode == "all" and not all(layer.offers_mode_all for layer in recurrent):
         found.append("A what-if: for these layers the engine falls back from mode all to mode align.")
     if plan.dtype == "fp8" and any(
         isinstance(layer, MLA) and layer.index_head_dim for layer in pool.model.layers
@@ -167,7 +167,7 @@ def notes(pool: Pool) -> tuple[str, ...]:
     defaulted = (
         plan.mode == "align" and engine.mamba_cache_mode is None and not plan.rules.hybrid_prefix_caching
     )
-    if defaulted and any(isinstance(layer, Mamba1 | Mamba2) for layer in recurrent):
+    if defaulted and any(layer.offers_mode_all for layer in recurrent):
         found.append(
             "Mode align is taken. Before 0.28 classes that support prefix caching of their states (Nemotron-H, "
             "Granite, Jamba, Falcon-H1, Zamba2) default to mode all: state mamba_cache_mode."
