@@ -1,6 +1,6 @@
 """Further kinds of layer, each one more class beside those of `aelius_math.cache`, with the same few methods.
 
-What a class keeps is cited at the class. Engines that cannot run a kind refuse it by its class name.
+Imported where such a layer is met, so that the others do not wait for it. What a class keeps is cited at the class. Engines that cannot run a kind refuse it by its class name.
 """
 
 from __future__ import annotations

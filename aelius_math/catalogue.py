@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TypedDict
 
 from aelius_math.model import Model, from_config
@@ -25,7 +25,7 @@ class Entry(TypedDict):
 
 @cache
 def _entries() -> dict[str, Entry]:
-    data: dict[str, Entry] = json.loads(files("aelius_math").joinpath("catalogue.json").read_text("utf-8"))
+    data: dict[str, Entry] = json.loads(Path(__file__).with_name("catalogue.json").read_text("utf-8"))
     return data
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aelius_math.cache import GatedDeltaNet, KimiDelta, Layers
-from aelius_math.cache_kinds import LightningAttention, ShortConvolution
 from aelius_math.config_attention import Heads, Reader, kinds_field, makers
 from aelius_math.config_fields import MOST_LAYERS, Fields, Maker, Parts, stack
 from aelius_math.config_mla import latent
@@ -113,6 +112,7 @@ def kimi_lists(config: Fields, n: int) -> tuple[Sequence[str], Fields]:
 
 def lightning(f: Fields) -> Maker:
     """Lightning attention: one matrix for each query head, as wide as a head; no convolution."""
+    from aelius_math.cache_kinds import LightningAttention
 
     def make(count: int) -> Layers:
         heads = f.count("num_attention_heads")
@@ -174,6 +174,8 @@ def lfm2(f: Fields) -> Parts:
 
 
 def short_convolution(f: Fields) -> Maker:
+    from aelius_math.cache_kinds import ShortConvolution
+
     def make(count: int) -> Layers:
         width, kernel = f.count("hidden_size"), f.count("conv_L_cache")
         return ShortConvolution(num_layers=count, hidden_size=width, conv_kernel_size=kernel)

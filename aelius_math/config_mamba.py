@@ -7,10 +7,8 @@ models/NAME/configuration_NAME.py, unless another source is named.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from aelius_math.cache import Layers, Mamba1, Mamba2
-from aelius_math.cache_kinds import RGLRU, RWKV, RWKV4, XLSTM
 from aelius_math.config_attention import Heads, makers
 from aelius_math.config_fields import MOST_LAYERS, Fields, Maker, Parts, merge, nothing, stack
 from aelius_math.units import AeliusError, round_up
@@ -240,6 +238,8 @@ def nemotron_kinds(f: Fields, pattern: str, lists: tuple[str, ...]) -> Sequence[
 def recurrent_gemma(f: Fields) -> Parts:
     """RecurrentGemma: block_types over and over (recurrent, recurrent, attention); its attention slides. The unit's
     state is fp32 (models/recurrent_gemma/modeling_recurrent_gemma.py)."""
+    from aelius_math.cache_kinds import RGLRU
+
     n = f.num_layers()
     cycle = f.words("block_types") if f.has("block_types") else ["recurrent", "recurrent", "attention"]
     kinds = [cycle[index % len(cycle)] for index in range(n)]
@@ -255,6 +255,8 @@ def recurrent_gemma(f: Fields) -> Parts:
 
 def rwkv(f: Fields) -> Parts:
     """RWKV 5, 6 and 7: hidden size over head_size (head_dim in 7) heads, a matrix each; no KV cache."""
+    from aelius_math.cache_kinds import RWKV
+
     if f.has("attn"):
         raise f.wrong("attn", "null: attention among RWKV layers is not read")
     hidden, size = f.count("hidden_size"), f.count("head_size", "head_dim")
@@ -267,6 +269,8 @@ def rwkv(f: Fields) -> Parts:
 
 def rwkv4(f: Fields) -> Parts:
     """RWKV 4: three vectors of attention_hidden_size (the hidden size if absent)."""
+    from aelius_math.cache_kinds import RWKV4
+
     hidden = f.count("hidden_size")
     inner = f.count("attention_hidden_size", default=hidden)
     return Parts((RWKV4(num_layers=f.num_layers(), hidden_size=hidden, attention_hidden_size=inner),))
@@ -274,7 +278,11 @@ def rwkv4(f: Fields) -> Parts:
 
 def xlstm(f: Fields) -> Parts:
     """xLSTM: heads of qk_dim_factor and v_dim_factor (0.5 and 1) times the width, each rounded up to a multiple of 64."""
+    from aelius_math.cache_kinds import XLSTM
+
     hidden, heads = f.count("hidden_size", "embedding_dim"), f.count("num_heads")
+    from fractions import Fraction  # exact, and needed here only
+
     widths = []
     for field, fixed in (("qk_dim_factor", 0.5), ("v_dim_factor", 1.0)):
         factor = f.raw(field)

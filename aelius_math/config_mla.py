@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from aelius_math.cache import MLA, Layers
-from aelius_math.cache_kinds import CompressedMLA, SlidingMLA
 from aelius_math.config_attention import Heads, Reader, attention, kinds_field
 from aelius_math.config_fields import MOST_LAYERS, Fields, Maker, Parts, nothing, stack
 from aelius_math.units import LARGEST, AeliusError
@@ -112,6 +111,8 @@ def deepseek_v4(f: Fields) -> Parts:
     tokens; a compressed one also keeps a vector for each so many tokens of the past, a sparse one an index key beside.
     Entries beyond num_hidden_layers are the MTP layers'; what those keep is not established.
     """
+    from aelius_math.cache_kinds import CompressedMLA, SlidingMLA
+
     n = f.num_layers()
     head_dim, rope = f.count("head_dim"), f.count("qk_rope_head_dim")
     if f.count("num_key_value_heads", default=1) != 1:

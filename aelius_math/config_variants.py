@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from aelius_math.cache import FullAttention, Layers, SlidingWindow
-from aelius_math.cache_kinds import ShortConvolution, SparseAttention
 from aelius_math.config_attention import Heads, Reader, attention, kinds_field, makers
 from aelius_math.config_fields import MOST_LAYERS, Fields, Parts, merge, nothing, stack
 from aelius_math.config_patterns import (
@@ -260,6 +259,8 @@ def minimax_m2(f: Fields) -> Parts:
 def minimax_m3(f: Fields) -> Parts:
     """MiniMax-M3: sparse layers keep all K and V, and an index key beside them. MTP is not read: what its modules keep
     is not established."""
+    from aelius_math.cache_kinds import SparseAttention
+
     n = f.num_layers()
     kv_heads, head_size = Heads(fixed_head_dim=128).kv(f)
     make = makers(f, kv_heads, head_size)
@@ -282,6 +283,8 @@ def minimax_m3(f: Fields) -> Parts:
 def inkling(f: Fields) -> Parts:
     """Inkling: sliding layers have heads of their own; each layer also keeps the last columns of four short
     convolutions: over K, over V, and over the outputs of both halves (models/inkling/modeling_inkling.py)."""
+    from aelius_math.cache_kinds import ShortConvolution
+
     n = f.num_layers()
     kinds = layer_types(inkling_kinds)(f, n)
     full, swa = Heads(), Heads(kv_heads=("swa_num_key_value_heads",), heads=("swa_num_attention_heads",),
