@@ -7,7 +7,6 @@ A bare K of tokens has two readings, 1,024 and 1,000: the caller says which.
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -84,6 +83,8 @@ def parse_bytes(text: object, field: str = "size") -> int:
     match = _SIZE.fullmatch(text) if isinstance(text, str) and len(text) < 100 else None
     if match is None or (match[2] or "B") not in BYTE_UNITS:
         raise AeliusError(field, text, expected)
+    from fractions import Fraction  # exact; loaded where a text is read, as it costs a command's start some ms
+
     size = Fraction(match[1].replace(",", "").replace("_", "")) * BYTE_UNITS[match[2] or "B"]
     return whole(field, int(size), 0)
 
@@ -101,6 +102,8 @@ def parse_tokens(text: object, field: str = "tokens", k: int = 1024) -> int:
     match = _SIZE.fullmatch(text) if isinstance(text, str) and len(text) < 100 else None
     if match is None or match[2] not in ("", "K", "k", "M"):
         raise AeliusError(field, text, 'a number of tokens such as 262144, "262,144" or "64K"')
+    from fractions import Fraction
+
     size = Fraction(match[1].replace(",", "").replace("_", "")) * {"": 1, "k": k, "K": k, "M": k * k}[match[2]]
     if size.denominator != 1:
         raise AeliusError(field, text, "a whole number of tokens")
