@@ -33,12 +33,17 @@ ALL_OF = 1 << 20
 
 REMEMBERED = 1 << 14
 
-# A colour as the terminal sent it, as `cat -v` shows it, as loggers escape it, or with its escape byte lost.
+# A colour as the terminal sent it, as `cat -v` shows it, as loggers escape it, with its escape byte lost, or broken
+# by the end of a line.
 COLOUR = re.compile(
     r"(?:\x1b|\^\[|\\033|\\x1[bB]|\\u001[bB]|\\e|#033|\u241b|\ufffd)(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\n]{0,80}\x07)"
-    r"|\[\d{1,3}(?:;\d{1,3}){0,5}m"
+    r"|\[\d{1,3}(?:;\d{1,3}){0,5}m|(?:\x1b|\^\[|\\033)\[?[0-9;]{0,20}(?=[ \t]*\n|$)"
 )
 ESCAPES = ("\x1b", "^[", "\\033", "\\x1", "\\u001", "\\e[", "#033", "\u241b", "\ufffd[")
+BROKEN_COLOUR = re.compile(
+    r"(?:(?:\x1b|\^\[|\\033)\[?[0-9;]{0,20}(?:[ \t]{0,8}\n){1,2}\[?|\[[0-9;]{0,20}(?:[ \t]{0,8}\n){1,2}|\^(?:[ \t]{0,8}\n){1,2}\[\[)"
+    r"[0-9;]{0,20}m(?![a-z])"
+)
 LOST = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,5}m")
 CONTROLS = str.maketrans("", "", "\x1b\x00\x07\x08\ufeff\u200b")
 
@@ -46,8 +51,10 @@ STARTS = re.compile(
     r"pid=\d|INFO|WARN|ERROR|DEBUG|CRITICAL|\d [IWED] |time=\d"
     r"|\b(?:llama|llm|ggml|common)_[a-z_]{2,40}:|\b(?:load_tensors|sched_reserve|print_info|load_model|clip_model_loader)\b"
     r"|\bsrv +\w|\bslot +\w|\bmain: |\bbuild: |system_info: |device_info:"
-    r"|(?:GPU|CPU) KV cache size: |Maximum concurrency for |Available KV cache memory: |# GPU blocks: |Setting attention block"
-    r"|non-default args: |Initializing an? (?:V1 )?LLM engine|ValueError: |RuntimeError: |Traceback \("
+)
+BARE = re.compile(
+    r"\s*(?:(?:GPU|CPU) KV cache size: |Maximum concurrency for |Available KV cache memory: |# GPU blocks: |Setting attention block"
+    r"|Initial free memory |non-default args: |Initializing an? (?:V1 )?LLM engine|ValueError: |RuntimeError: |Traceback \()"
 )
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
@@ -56,8 +63,8 @@ PREFIX = re.compile(
     r"\s*(?:"
     r"(?P<worker>\((?P<who>[A-Za-z][\w.-]{0,60})(?P<rank>(?:[ ,]+rank=\d+)?)[ ,]+pid=(?P<pid>\d{1,9})[^)\n]{0,60}\))"
     r"|(?P<level>(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL|TRACE|NOTICE)\b[:\s]?)"
-    rf"|\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:[T ]{_CLOCK})?(?=\W)"
-    rf"|\d{{2}}-\d{{2}} {_CLOCK}|{_CLOCK}(?=\W)|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?"
+    rf"|\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:[T ]{_CLOCK})?(?=\W|$)"
+    rf"|\d{{2}}-\d{{2}} {_CLOCK}|{_CLOCK}\]?(?=\W|$)|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?"
     rf"|(?:\d{{1,2}}[ /-])?{_MONTH}[ /-]{{1,2}}\d{{1,2}}\b(?:,? \d{{4}})?"
     r"|\d{10}(?:\.\d{1,9})?(?=\s)|\d{1,9}(?:\.\d{2,6}){1,3} (?P<letter>[IWEDT]) "
     r"|std(?:out|err) [FP] |<\d{1,3}>"
@@ -85,6 +92,15 @@ class Statement(NamedTuple):
     who: str | None
     pid: int | None
     header: bool
+    broken: tuple[bool, ...] = ()
+
+    def goes_on(self, join: int) -> bool:
+        """Whether the line before a join was full, so that a word or number may go on after it."""
+        return self.broken[self.joins.index(join)]
+
+    def piece(self, join: int) -> str:
+        """The piece that begins at a join."""
+        return self.pieces[self.joins.index(join)]
 
     def lead(self, start: int, after: int) -> str:
         """The text before offset `start` of its own piece, from offset `after` of the statement on, spaces kept."""
@@ -164,7 +180,7 @@ def _plain(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if any(escape in text for escape in ESCAPES) or LOST.search(text):
-        text = COLOUR.sub("", text)
+        text = COLOUR.sub("", BROKEN_COLOUR.sub("\n", text))
     return text.translate(CONTROLS) if "\x00" in text or "\x1b" in text or "\ufeff" in text else text
 
 
@@ -209,12 +225,25 @@ _EMBEDDED = re.compile(
 )
 
 
+CLOSED_HEADER = re.compile(r"\([A-Z]\w* (?:rank=\d+ )?pid=\d+\)\s*$")
+LEVEL = re.compile(r"\s*(?:INFO|WARNING|ERROR|DEBUG) \d")
+OPEN_HEADER = re.compile(r"\([A-Z][A-Za-z_]*\d*(?: (?:rank=\d+ )?p?i?d?=?\d*)?\s*$")
+
+
+def _goes_on(before: str, line: str) -> bool:
+    """Whether the header at the end of one line goes on in the next."""
+    if OPEN_HEADER.search(before, max(0, len(before) - 60)):
+        return True
+    return LEVEL.match(line) is not None and CLOSED_HEADER.search(before, max(0, len(before) - 60)) is not None
+
+
 class Keys:
     """What makes a block or a line worth reading: literals, as written and with their white space gone."""
 
     def __init__(self, literals: Iterable[str], parts: Iterable[str]) -> None:
         self.tight = tuple(dict.fromkeys("".join(literal.split()) for literal in literals))
         self.parts = tuple(parts)
+        self.width = 0
         self.seen: dict[str, int] = {}
         self.read: dict[tuple[str, ...], list[Statement]] = {}
 
@@ -228,10 +257,11 @@ class Keys:
         return any(map(squeezed.__contains__, self.parts))
 
     def kind(self, line: str) -> int:
-        """Of a line: 1 it begins a message, 2 it holds a key; remembered, for logs repeat themselves."""
+        """Of a line: 1 a header begins a message, 2 it begins one without, 4 it holds a key; remembered, for logs repeat."""
         known = self.seen.get(line)
         if known is None:
-            known = (STARTS.search(line, 0, 200) is not None) + 2 * self.in_tight("".join(line.split()))
+            known = 1 if STARTS.search(line, 0, 200) else 2 if BARE.match(line) else 0
+            known += 4 * self.in_tight("".join(line.split()))
             if len(line) < 1024:
                 if len(self.seen) >= REMEMBERED:
                     self.seen.clear()
@@ -246,7 +276,7 @@ def statements(text: Iterable[str], keys: Keys) -> Iterator[Statement]:
     """
     pieces: list[str] = []
     hot = False
-    previous, width, read = -1, -2, 0
+    read = 0
     for block in text:
         if read >= ALL_OF and not keys.in_block(block):
             yield from _finish(pieces, keys, hot)
@@ -254,24 +284,25 @@ def statements(text: Iterable[str], keys: Keys) -> Iterator[Statement]:
             hot = False
             continue
         physical = block.split("\n")
-        if width == -2:
-            width = wrap_width(physical[:2000])
+        keys.width = keys.width or max(len(line.rstrip()) for line in physical)
         read += len(block)
         for raw in physical:
             for line in _pieces(raw):
                 kind = keys.kind(line)
-                if kind & 1:
+                if kind & 1 and pieces and _goes_on(pieces[-1], line):
+                    start = pieces.pop().rstrip()
+                    line = start + " " * (start[-1:] == ")" or line.lstrip()[:4] == "pid=") + line.lstrip()
                     yield from _finish(pieces, keys, hot)
-                    pieces, hot = [line], kind > 1
-                elif pieces and previous == width and len(pieces[-1]) < LINE_CAP:
-                    pieces[-1] += line
-                else:
+                    pieces, hot = [line], True
+                elif kind & 1 or kind & 2 and not (pieces and strip(pieces[-1])[0] == ""):
+                    yield from _finish(pieces, keys, hot)
+                    pieces, hot = [line], kind > 3
+                elif line and not line.isspace():
                     pieces.append(line)
-                    hot = hot or kind > 1
+                    hot = hot or kind > 3
                     if len(pieces) >= PIECES_CAP or len(line) >= LINE_CAP:
                         yield from _finish(pieces, keys, hot)
                         pieces, hot = pieces[-2:] if len(line) < LINE_CAP else [], False
-                previous = len(line)
     yield from _finish(pieces, keys, hot)
 
 
@@ -280,14 +311,6 @@ def _pieces(raw: str) -> Iterable[str]:
     if len(raw) > LINE_CAP:
         return [line for at in range(0, len(raw), LINE_CAP) for line in raw[at : at + LINE_CAP].split("\\n")]
     return _unpacked(raw) if "\\n" in raw or raw[:1] == "{" else (raw,)
-
-
-def wrap_width(sample: list[str]) -> int:
-    """The column at which a terminal broke the lines, or -1: the greatest length, where several lines have it."""
-    longest = max(map(len, sample), default=0)
-    if 20 <= longest <= 400 and sum(len(line) == longest for line in sample) >= 2:
-        return longest
-    return -1
 
 
 def _finish(pieces: list[str], keys: Keys, hot: bool) -> list[Statement]:
@@ -301,8 +324,8 @@ def _finish(pieces: list[str], keys: Keys, hot: bool) -> list[Statement]:
     joined = pieces[0] + "".join([strip(piece)[0] for piece in pieces[1:]])
     if hot or keys.in_tight("".join("".join(pieces).split())) or keys.in_tight("".join(joined.split())):
         parts = _EMBEDDED.split(pieces[0]) if len(pieces[0]) > 60 else [pieces[0]]
-        found = [_statement([part]) for part in parts[:-1]]
-        found.append(_statement([parts[-1], *pieces[1:]]))
+        found = [_statement([part], 0) for part in parts[:-1]]
+        found.append(_statement([parts[-1], *pieces[1:]], keys.width))
     if sum(map(len, pieces)) < LINE_CAP:
         if len(keys.read) >= REMEMBERED // 16:
             keys.read.clear()
@@ -310,7 +333,12 @@ def _finish(pieces: list[str], keys: Keys, hot: bool) -> list[Statement]:
     return found
 
 
-def _statement(pieces: list[str]) -> Statement:
+def _statement(pieces: list[str], width: int) -> Statement:
+    full = [False] + [len(piece.rstrip()) >= width - 24 for piece in pieces[:-1]]  # a colour that was in it is gone
+    if len(pieces) > 1 and len(pieces[0]) < 1024:  # a header that was broken
+        both = pieces[0] + pieces[1]
+        if len(both) - len(strip(both)[0]) > len(pieces[0]):
+            pieces, full = [both, *pieces[2:]], [False, *full[2:]]
     message, who, pid, header = strip(pieces[0])
     messages = [message, *[strip(piece)[0] for piece in pieces[1:]]]
     squeezed, joins, length = [], [], 0
@@ -319,4 +347,4 @@ def _statement(pieces: list[str]) -> Statement:
         tight = "".join(text.split())
         squeezed.append(tight)
         length += len(tight)
-    return Statement("".join(squeezed), tuple(joins), tuple(messages), who, pid, header)
+    return Statement("".join(squeezed), tuple(joins), tuple(messages), who, pid, header, tuple(full))

@@ -75,7 +75,7 @@ FORMS = (
     ),
     Form(
         "build",
-        "«(?:common_params_print_info|build_info|build|version)»: «(?:build)?:?(\\d{1,6})\\(([0-9a-f]{5,40})\\)»",
+        "«(?:print_info|build_info|build|version)»: «(?:build)?:?(\\d{1,6})\\(([0-9a-f]{5,40})\\)»",
         strict=False,
     ),
     Form(
@@ -132,11 +132,11 @@ FORMS = (
     Form("fit_took", "fitting params to free memory took", strict=False),
     Form(
         "draft_estimate",
-        "[spec] estimated «(?:fixed)?»memory usage of «(\\w{1,20}?)»«(?:context|model)» is {num} MiB",
+        "estimated «(?:fixed)?»memory usage of «(\\w{1,20}?)»«(?:context|model)» is {num} MiB",
         strict=False,
     ),
-    Form("vision_estimate", "[mtmd] estimated «.{0,60}?» memory usage of mmproj is {num} MiB", strict=False),
-    Form("vision_estimate", "[mtmd] estimated memory usage of mmproj is {num} MiB", strict=False),
+    Form("vision_estimate", "estimated «.{0,60}?» memory usage of mmproj is {num} MiB", strict=False),
+    Form("vision_estimate", "estimated memory usage of mmproj is {num} MiB", strict=False),
     Form("started", "server is listening", strict=False),
     Form("started", "«main|llama_server»: model loaded", strict=False),
     Form(
@@ -149,7 +149,7 @@ FORMS = (
 KEYS = (
     "llama_kv_cache", "llama_memory_recurrent", "KV self size", "compute buffer size", "model buffer size", "layers to GPU",
     "n_seq_max", "n_ctx =", "n_ctx_seq", "n_ctx_per_seq", "n_ctx_train", "n_ubatch", "n_rs_seq", "kv_unified", "flash_attn", "n_slots", "n_parallel is set", "loaded meta data",
-    "loading model '", "general.name", "params_fit", "fit_params", "common_fit", "fitting params", "] estimated",
+    "loading model '", "general.name", "params_fit", "fit_params", "common_fit", "fitting params", "estimated ",
     "server is listening", "model loaded", "cudaMalloc failed", "failed to allocate buffer", "failed to create context",
     "failed to initialize the context", "error loading model", "model loading error", "constructing llama_context",
     "print_info: build", "build: ", "build_info", "version: ",
@@ -159,7 +159,7 @@ KEYS = (
 PARTS = (
     "llama_", "KVself", "buffersize", "layerstoGPU", "n_seq_max", "n_ctx=", "n_ctx_seq", "_per_seq", "n_ctx_train", "n_ubatch", "n_rs_seq",
     "kv_unified", "flash_attn", "n_slots", "n_parallelis", "metadata", "loadingmodel", "general.name", "_fit", "fit_", "fittingparams",
-    "]estimated", "islistening", "modelloaded", "failed", "modelloadingerror", "print_info:build", "build:", "build_info", "version:",
+    "estimated", "islistening", "modelloaded", "failed", "modelloadingerror", "print_info:build", "build:", "build_info", "version:",
 )  # fmt: skip
 """A part of every key, its white space gone."""
 
@@ -214,6 +214,11 @@ class LlamaBoot:
     failed: str | None = None
     clashes: list[str] = field(default_factory=list)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the model's own context has been made, as far as the log says."""
+        return not self.fitting and bool(self.contexts) and bool(self.contexts[0].compute)
+
     def context(self, fresh: bool = False) -> Context:
         """The context being built; a new one where asked."""
         if fresh or not self.contexts:
@@ -235,6 +240,7 @@ class LlamaReader:
     def __init__(self) -> None:
         self.table = Table(FORMS)
         self.boots: list[LlamaBoot] = []
+        self.waiting: list[Found] = []
 
     def take(self, statement: Statement) -> bool:
         """Read one statement; whether it was one of llama.cpp's."""
@@ -242,20 +248,31 @@ class LlamaReader:
         for found in self.table.find(statement):
             taken = True
             if not self.boots or self._is_new(self.boots[-1], found):
+                self._settle()
                 self.boots.append(LlamaBoot())
-            getattr(self, f"_{found.name}")(self.boots[-1], found)
+            if found.name in LOADING and self.boots[-1].complete and len(self.waiting) < 64:
+                self.waiting.append(found)  # of a drafter, or of one more boot: its cache will tell
+            else:
+                getattr(self, f"_{found.name}")(self.boots[-1], found)
         return taken
+
+    def finish(self) -> None:
+        """The log has ended: lines that waited belong to the last boot."""
+        self._settle()
+
+    def _settle(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for found in waiting:
+            getattr(self, f"_{found.name}")(self.boots[-1], found)
 
     def _is_new(self, boot: LlamaBoot, found: Found) -> bool:
         loaded = boot.started or boot.failed is not None
         if found.name == "build":
             build = f"{found.values[0]} ({found.values[1]})"
             return loaded or bool(boot.contexts) or ("build" in boot.said and boot.said["build"] != build)
-        if found.name == "fit_begins":
-            return boot.fitted and any(context.used for context in boot.contexts)
-        if found.name in ("path", "projected", "auto_slots", "constructing", "cache", "kv_buffer"):
-            return loaded
-        return False
+        if found.name in ("fit_begins", "projected", "auto_slots", "draft_estimate", "vision_estimate"):
+            return loaded or boot.complete
+        return found.name in ("path", "constructing", "cache", "kv_buffer") and loaded
 
     # what a line says
 
@@ -265,12 +282,14 @@ class LlamaReader:
             number(size), integer(cells), integer(layers), integer(seqs), int(streams) if streams else None,
             k_type or "", v_type or "", number(k_mib), number(v_mib),
         )  # fmt: skip
+        if _again(boot, cache):
+            boot = self._again(boot)
+        else:
+            self._settle()
         context = boot.context()
         if context.caches:
             last = context.caches[-1]
             alike = (last.k_type, last.v_type, last.seqs) == (cache.k_type, cache.v_type, cache.seqs)
-            if cache == last and boot.fitting:
-                return
             if (
                 len(context.caches) == 1
                 and alike
@@ -284,8 +303,21 @@ class LlamaReader:
             context = boot.context(fresh=True)
         context.caches.append(cache)
 
+    def _again(self, boot: LlamaBoot) -> LlamaBoot:
+        """The model's own context is made once more: by the fit pass, or by one more boot."""
+        begun = Context() if boot.contexts[-1].caches else boot.contexts.pop()
+        if boot.fitting:
+            boot.contexts = [begun]
+            return boot
+        self.boots.append(LlamaBoot(contexts=[begun]))
+        self._settle()
+        return self.boots[-1]
+
     def _self_size(self, boot: LlamaBoot, found: Found) -> None:
         size, k_type, k_mib, v_type, v_mib = found.values
+        first = boot.contexts[0].sizes.get("self_size") if boot.complete else None
+        if first is not None and first == (number(size), k_type, number(k_mib), v_type, number(v_mib)):
+            boot = self._again(boot)
         context = boot.context()
         context.sizes["self_size"] = (number(size), k_type, number(k_mib), v_type, number(v_mib))
 
@@ -338,8 +370,10 @@ class LlamaReader:
     _n_seq_max = _n_ctx = _n_ctx_seq = _n_ubatch = _n_rs_seq = _kv_unified = _flash_attn = _size
 
     def _n_ctx_warn(self, boot: LlamaBoot, found: Found) -> None:
+        if boot.context().compute:
+            boot.context(fresh=True)
         boot.context().sizes.setdefault("n_ctx_seq", integer(found.values[0]))
-        boot.said.setdefault("n_ctx_train", integer(found.values[1]))
+        boot.context().sizes.setdefault("n_ctx_train", integer(found.values[1]))
 
     def _n_ctx_train(self, boot: LlamaBoot, found: Found) -> None:
         boot.said.setdefault("n_ctx_train", integer(found.values[0]))
@@ -450,6 +484,19 @@ class LlamaReader:
         if not boot.started and boot.failed is None:
             boot.failed = FAILURES[found.values[0] or ""]
 
+
+def _again(boot: LlamaBoot, cache: Cache) -> bool:
+    """Whether a cache is that of a model whose cache is there already: as many layers, as much to a cell."""
+    first = next((one for context in boot.contexts[:1] for one in context.caches if not one.sliding), None)
+    if first is None or not cache.layers or not first.cells or not cache.cells or boot.contexts[-1] is boot.contexts[0] and not boot.contexts[0].compute:
+        return False
+    same = (first.layers, first.k_type, first.v_type) == (cache.layers, cache.k_type, cache.v_type)
+    cells, others = first.cells * (first.streams or 1), cache.cells * (cache.streams or 1)
+    return same and abs(first.total_mib / cells - cache.total_mib / others) * min(cells, others) <= 0.02
+
+
+LOADING = frozenset(("path", "name", "n_ctx_train", "offloaded", "model_buffer"))
+"""Lines of the loading of a model's file."""
 
 FAILURES = {
     "cudaMallocfailed:outofmemory": "cudaMalloc ran out of memory",

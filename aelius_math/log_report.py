@@ -33,7 +33,7 @@ STATED_LLAMA = (
 def vllm_boot(boot: VllmBoot) -> dict[str, Any]:
     """A vLLM boot: what it states (None where it does not say), `derived`, `notes`."""
     notes: list[str] = []
-    out: dict[str, Any] = {"engine": "vllm", **dict.fromkeys(STATED)}
+    out: dict[str, Any] = {"engine": "vllm", **dict.fromkeys(STATED + STATED_LLAMA)}
     tokens, concurrency, length = _pool_line(boot, notes)
     out["tokens"], out["max_concurrency"] = tokens, concurrency
     out["max_model_len"] = _length(boot, length, notes)
@@ -134,6 +134,8 @@ def _pool_line(boot: VllmBoot, notes: list[str]) -> tuple[int | None, float | No
             f"The lines disagree on the KV cache size: {said} tokens. Every rank prints its own; the smallest binds."
         )
     pair = min(pairs, key=lambda value: value[1]) if pairs else (None, None)
+    if not tokens:
+        tokens = [value for value in boot.values("refused_tokens") if isinstance(value, int)]
     return (min(tokens) if tokens else None), pair[1], pair[0]
 
 
@@ -387,13 +389,9 @@ def llama_boot(boot: LlamaBoot) -> dict[str, Any]:
     out["version"] = boot.said.get("build")
     out["model"] = boot.said.get("loaded_path") or boot.said.get("path") or boot.said.get("name")
     _caches(contexts, out, notes)
-    out["recurrent_mib"] = (
-        target.state["total_mib"]
-        if target.state
-        else round(sum(target.rs_buffers.values()), 2)
-        if target.rs_buffers
-        else None
-    )
+    out["recurrent_mib"] = target.state["total_mib"] if target.state else None
+    if target.state is None and target.rs_buffers and target.compute:
+        out["recurrent_mib"] = round(sum(target.rs_buffers.values()), 2)
     out["recurrent"] = dict(target.state) if target.state else None
     device = {name: mib for name, mib in target.compute.items() if not is_host(name)} or target.compute
     out["compute_mib"] = round(sum(device.values()), 2) if device else None
@@ -463,7 +461,7 @@ def _caches(contexts: list[Context], out: dict[str, Any], notes: list[str]) -> N
     elif "self_size" in target.sizes:
         size = target.sizes["self_size"]
         out["kv_mib"], out["type_k"], _, out["type_v"], _ = size  # type: ignore[misc]
-    elif target.kv_buffers:
+    elif target.kv_buffers and (target.compute or target.state or target.rs_buffers):  # else there may be more of them
         out["kv_mib"] = round(sum(target.kv_buffers.values()), 2)
     out["swa_mib"] = next((cache.total_mib for cache in target.caches if cache.sliding), None)
     drafts = [cache.total_mib for context in contexts[1:] for cache in context.caches]
@@ -480,7 +478,7 @@ def _sizes(boot: LlamaBoot, target: Context, out: dict[str, Any]) -> None:
         sizes.get("n_ubatch"),
         sizes.get("flash_attn"),
     )
-    out["n_ctx_train"] = boot.said.get("n_ctx_train")
+    out["n_ctx_train"] = boot.said.get("n_ctx_train") or sizes.get("n_ctx_train")
     out["n_slots"] = boot.said.get("n_slots") or boot.said.get("n_parallel")
     if out["n_ctx_seq"] is None:
         out["n_ctx_seq"] = boot.said.get("n_ctx_slot")
@@ -510,8 +508,8 @@ def _derive_llama(boot: LlamaBoot, out: dict[str, Any], notes: list[str]) -> dic
     derived["n_ctx"] = out["n_ctx"]
     if main is not None and streams and derived["n_ctx"] is None:
         derived["n_ctx"] = main["cells"] * streams
-    total_cells = main["cells"] * (streams or 1) if main else None
-    kv_bytes = round(main["total_mib"] * 1048576) if main else 0
+    total_cells = main["cells"] * (streams or 1) if main else out["n_ctx"]
+    kv_bytes = round((out["kv_mib"] or 0) * 1048576)
     derived["kv_bytes_per_token"] = (
         kv_bytes // total_cells if total_cells and kv_bytes % total_cells == 0 else None
     )

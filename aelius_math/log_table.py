@@ -15,19 +15,22 @@ from typing import NamedTuple
 from aelius_math.log_lines import Statement, is_prose
 
 _HOLES = {
-    "{int}": r"(\d[\d,]*)",
-    "{num}": r"(-?\d[\d,]*(?:\.\d+)?)",
-    "{word}": r"([\w.:/+-]+?)",
+    "{int}": r"(\d(?:[\d,]*\d)?)",
+    "{num}": r"(-?\d(?:[\d,]*\d)?(?:\.\d+)?)",
+    "{version}": r"(\d[\w.+-]*)", "{name}": r"([A-Z]\w*)", "{word}": r"([\w.:/+-]+?)",
     "{dev}": r"([\w\[\].:-]{1,60}?)",
 }
+_NUMBER_REST = re.compile(r"[\d,]{1,20}")
+_VERSION_REST = re.compile(r"\d{0,3}(?:\.\d{1,3}){0,2}(?:\.?(?:post|rc|dev|t|st|ost|c|v|ev)\d{1,5}){0,2}(?:\+[\w.]{1,30})?")
+_WHOLE_NAME = re.compile(r"(?:LM|Generation|Model|MTP|Classification)$")
 _END = frozenset("\"'`|<*\\)}]")
 
 
 def pattern(form: str) -> str:
     """The regular expression of a form, white space gone.
 
-    >>> pattern("GPU KV cache size: {int} tokens")
-    'GPUKVcachesize:(\\\\d[\\\\d,]*)tokens'
+    >>> pattern("Using max model len {int}").startswith("Usingmaxmodellen")
+    True
     """
     parts = re.split(r"(\{\w+\}|«.*?»)", form)
     out = []
@@ -55,7 +58,7 @@ class Form:
     def __post_init__(self) -> None:
         object.__setattr__(self, "regex", re.compile(pattern(self.form)))
         plain = [part for part in re.split(r"\{\w+\}|«.*?»", self.form) if part]
-        object.__setattr__(self, "open", self.form.endswith(("{int}", "{num}")))
+        object.__setattr__(self, "open", self.form.endswith(("{int}", "{num}", "{name}", "{version}")))
         object.__setattr__(
             self, "literal", max(("".join(part.split()) for part in plain), key=len, default="")
         )
@@ -101,14 +104,26 @@ def find(forms: Iterable[Form], statement: Statement) -> Iterator[Found]:
     for start, form, match in hits:
         if start < edge:
             continue
-        if form.strict and not _stands_alone(form, statement, start, match.end(), edge):
+        values, end = match.groups(), match.end()
+        if form.open:  # nothing after the last value says where it ends: a line end does, but for one inside it
+            begin = match.start(len(values))
+            inside = [join for join in statement.joins if begin < join < end]
+            end = next((join for join in inside if ends(statement, begin, join, form.form)), end)
+            values = (*values[:-1], text[begin:end])
+        if form.strict and not _stands_alone(form, statement, start, end, edge):
             continue
-        values, edge = match.groups(), match.end()
-        if form.open:  # nothing after the number says where it ends: a line end does
-            begin, edge = match.span(len(values))
-            edge = next((join for join in statement.joins if begin < join < edge), edge)
-            values = (*values[:-1], statement.squeezed[begin:edge])
-        yield Found(form.name, values, statement, start, edge)
+        edge = end
+        yield Found(form.name, values, statement, start, end)
+
+
+def ends(statement: Statement, begin: int, join: int, form: str) -> bool:
+    """Whether a value ends where its line does, and was not broken there."""
+    if form.endswith("{name}"):
+        return _WHOLE_NAME.search(statement.squeezed[begin:join]) is not None
+    if not statement.goes_on(join):
+        return True
+    rest = _VERSION_REST if form.endswith("{version}") else _NUMBER_REST
+    return rest.fullmatch(statement.piece(join)) is None
 
 
 def _stands_alone(form: Form, statement: Statement, start: int, end: int, edge: int) -> bool:
@@ -119,7 +134,7 @@ def _stands_alone(form: Form, statement: Statement, start: int, end: int, edge: 
         end >= len(text)
         or end in statement.joins
         or text[end] in _END
-        or bool(form.end and text.startswith(form.end, end))
+        or bool(form.end and (text.startswith(form.end, end) or form.end.startswith(text[end:])))
     )
 
 

@@ -14,7 +14,8 @@ FORMS = (
     # v1/core/kv_cache_utils.py: two lines; from 0.28.0 one. Up to February 2025 the block count instead.
     Form("tokens", "«(?:GPU|CPU|XPU|TPU|HPU|NPU)» KV cache size: {int} tokens", end=",Maximumconcurrency"),
     Form("concurrency", "Maximum concurrency for {int} tokens per request: {num}x"),
-    Form("gpu_blocks", "# GPU blocks: {int}", end=",#CPUblocks"),
+    Form("gpu_blocks", "# GPU blocks: {int}, # CPU blocks: {int}"),
+    Form("gpu_blocks", "# GPU blocks: {int}"),
     Form("override", "Overriding num_gpu_blocks={int} with num_gpu_blocks_override={int}"),
     Form("padding", "Add {int} padding layers, may waste at most {num}% KV cache memory"),
     Form(
@@ -57,9 +58,9 @@ FORMS = (
     Form("block", "Setting attention block size to {int} tokens", end="toensurethat"),
     Form("block", "Setting attention block size to {int} tokens."),
     Form("mamba_mode", "Mamba cache mode is set to '{word}' for", strict=False),
-    Form("architecture", "Resolved architecture: «(\\w+)»"),
+    Form("architecture", "Resolved architecture: {name}"),
     Form("using_len", "Using max model len {int}"),
-    Form("batched", "Chunked prefill is enabled with max_num_batched_tokens={int}", end="."),
+    Form("batched", "Chunked prefill is enabled with max_num_batched_tokens={int}."),
     Form("args", "non-default args: «\\{»", strict=False),
     Form("args", "args: Namespace(", strict=False),
     Form(
@@ -67,8 +68,8 @@ FORMS = (
         "Initializing «an?(?:V1)?» LLM engine «(?:\\(v([^()]{1,60})\\))?» with config:",
         strict=False,
     ),
-    Form("version", "vLLM API server version «v?(\\d[\\w.+-]*)»"),
-    Form("version", "«(?:\u2584|\u2588).{0,60}?»version «v?(\\d+\\.[\\w.+-]*)»", strict=False),
+    Form("version", "vLLM API server version «v?»{version}"),
+    Form("version", "«(?:\u2584|\u2588).{0,60}?»version «v?»{version}", strict=False),
     Form("started", "Application startup complete", strict=False),
     Form("started", "Starting vLLM «(?:API)?server(?:0|\\d+)?on»", strict=False),
     Form("graphs_done", "Graph capturing finished in", strict=False),

@@ -59,6 +59,7 @@ def _read(source: Iterable[str]) -> dict[str, Any]:
         while len(llama.boots) > 1:
             more += _keep(done, llama.boots.pop(0))
     vllm.finish()
+    llama.finish()
     for boot in (*vllm.boots, *llama.boots):
         more += _keep(done, boot)
     if not done:
