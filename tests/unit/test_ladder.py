@@ -324,9 +324,33 @@ def test_the_command_finds_the_blocks_behind_the_printed_pool(capsys):
     assert (code, found["promised"], found["shorts"], found["left"]) == (0, 184, 1, 15)
 
 
+CASE = "qwen3.8-27b --short-tokens 6990 --budget blocks -tp 2 --kv-cache-dtype fp8 --num-speculative-tokens 4"
+
+
+@pytest.mark.parametrize("source", ["--available 5.24GiB", "--pool 289661 --enable-prefix-caching"])
+def test_the_command_plans_the_blocks_of_a_config_from_its_bytes_or_from_the_printed_pool(capsys, source):
+    code, found = ladder_json(capsys, f"{CASE} {source}")
+    assert (code, found["total"], found["shorts"], found["left"], found["seats"]) == (0, 199, 1, 0, 5)
+    code, found = ladder_json(capsys, f"{CASE} {source} --count running")
+    assert (code, found["total"], found["promised"], found["left"]) == (0, 199, 184, 15)
+
+
+def test_the_command_gives_the_engines_refusal_with_exit_code_1(capsys):
+    code, found = ladder_json(capsys, f"{CASE} --available 2.24GiB")
+    assert (code, found["refused"], found["blocks_per_request"]) == (1, True, 181)
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
+        (CASE.replace("--num-speculative-tokens 4", "--pool 289661"), "--pool"),
+        (CASE + " --pool 289663", "--pool"),
+        (CASE + " --available 5.24GiB --pool 289662", "--pool"),
+        (CASE, "--available"),
+        (CASE + " --available 5.24GiB --blocks 199", "--blocks"),
+        ("--pool 289661 --short-tokens 6990 --kv-cache-dtype fp8", "--kv-cache-dtype"),
+        ("--pool 289661 --short-tokens 6990 --blocks 199", "--blocks"),
+        ("--pool 289661 --short-tokens 6990 --available 5GiB", "--available"),
         ("--pool 289661 --short-tokens 6990 --budget blocks", "--block-size"),
         ("--pool 289661 --short-tokens 6990 --budget blocks --block-size 1616", "--fixed-blocks"),
         ("--pool 289661 --short-tokens 6990 " + BLOCKS, "--blocks"),
