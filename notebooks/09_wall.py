@@ -14,7 +14,7 @@ import json
 from dataclasses import replace
 
 from aelius_math import catalogue, figures
-from aelius_math.ledger import find_root, given, givens, num, numbers
+from aelius_math.ledger import find_root, given, givens, num, numbers, published
 from aelius_math.llamacpp import Context, fit, memory
 from aelius_math.llamacpp_worth import growth, margin_window, walls
 from aelius_math.tables import Table
@@ -153,7 +153,7 @@ Table(("draft tokens", "wall, vision on", "wall, vision off"), [(d, at[d, True],
 # %%
 rule = "fit rule of July's build, run in aelius_math.llamacpp"
 numbers(
-    idle_free=num(idle, "free on an idle 24 GB card", unit="MiB", kind="external", source="public llama.cpp logs of such cards"),
+    idle_free=num(idle, f"free on an idle card of {given('card_size')} GB", unit="MiB", kind="external", source="public llama.cpp logs of such cards"),
     heavier=num(heavier, "weights of the heavier file", unit="MiB", kind="external", source="a public log of Qwen3.6-27B UD-Q4_K_XL with its draft head"),
     wall_1=num(at[1, True], "wall, one draft token, vision on", unit="tokens", source=rule, k=1024),
     wall_2=num(at[2, True], "wall, two draft tokens, vision on", unit="tokens", source=rule, k=1024),
@@ -186,7 +186,7 @@ left = float(given("fit_80k_free")) * GB / MiB
 close = [gap for _, gap, state in gaps if abs(gap - state) <= 3]
 assert left >= given("fit_target") and all(left - state < given("fit_target") for state in list(states.values())[1:])
 numbers(
-    left_mib=num(left, "what was free at 80K", "= fit_80k_free * GB / MiB", "MiB", digits=4),
+    left_mib=num(left, f"what was free at {given('fit_80k')}", "= fit_80k_free * GB / MiB", "MiB", digits=4),
     left_once=num(left - states[1], "the same, less the state of one draft token", "= left_mib - state_1", "MiB", digits=3),
     gap_logs=num(len(close), "public fits whose gap is the state, within three MiB", unit="logs"),
     all_logs=num(len(gaps), "public fits that show both figures", unit="logs"),
@@ -207,8 +207,8 @@ numbers(
 # %%
 window = margin_window(model, july(64 * K))
 numbers(
-    passes_at=num(window.passes_at, "margin at which the ceiling passes, x = 0", "= fit_target - 20 * grow_all", "MiB"),
-    fails_at=num(window.fails_at, "margin above which the next step fails, x = 0", "= fit_target - 22 * grow_all", "MiB"),
+    passes_at=num(window.passes_at, "margin at which the ceiling passes, with no unknown", "= fit_target - 20 * grow_all", "MiB"),
+    fails_at=num(window.fails_at, "margin above which the next step fails, with no unknown", "= fit_target - 22 * grow_all", "MiB"),
     slack_below=num(window.slack_below, "what x is below", "= 16 * grow_all", "MiB"),
     least=num(window.least, "least margin that gives both", "= fails_at + 1", "MiB"),
     most=num(window.most, "greatest margin that gives both", "= passes_at + slack_below - 1", "MiB"),
@@ -226,7 +226,7 @@ with figures.plot(height=300) as (fig, ax):
     ax.set_xlim(0, 687)
     ax.set_ylim(0, 1120)
     figures.axes(ax, x="to spare at the wall under the default margin [MiB]", y="--fit-target [MiB]")
-    figures.label(ax, 10, given("fit_target"), "default: {fit_target}", fit_target="1,024 MiB", dy=-12)
+    figures.label(ax, 10, given("fit_target"), "default: {fit_target}", fit_target=published()["fit_target"], dy=-12)
     figures.label(ax, 330, 560, "the ceiling fails too", ha="right", dx=-20, dy=20)
     figures.label(ax, 330, 300, "the next step fits as well", dx=20)
 figures.show(
@@ -237,7 +237,7 @@ figures.show(
     caption="Only a margin in the band stops exactly there: from {least} to {most}, never the default.",
     least=f"{window.least} MiB",
     most=f"{window.most} MiB",
-    fit_target="1,024 MiB",
+    fit_target=published()["fit_target"],
 )
 
 # %% [markdown]
@@ -263,7 +263,7 @@ quantised = wanted(type_k_draft="q8_0", type_v_draft="q8_0")
 pinned = fit(model, july(96 * K), free_before_mib=free_before, weights_mib=file_mib, vision_mib=vision_mib, n_gpu_layers=99)
 print(pinned.action)
 numbers(
-    ub_saves=num(plain - small, "what -ub 256 -b 1024 saves", unit="MiB", digits=3, source="memory rule of July's build, run in aelius_math.llamacpp"),
+    ub_saves=num(plain - small, f"what -ub {given('evict_ub')} -b {given('evict_b')} saves", unit="MiB", digits=3, source="memory rule of July's build, run in aelius_math.llamacpp"),
     ub_tokens=num((plain - small) / (grows.total_bytes / MiB) * K, "what that is worth", "= ub_saves / grow_all * k_binary", "tokens", digits=2),
     draft_saves=num(80 * K * (4096 - 2176) / MiB, "what a q8_0 draft cache saves", "= 80 * k_binary * (4096 - 2 * 1024 * q8_bytes / q8_values) / MiB", "MiB"),
     draft_costs=num(quantised - plain, "what it costs in all", unit="MiB", digits=3, source="memory rule of July's build, run in aelius_math.llamacpp"),
