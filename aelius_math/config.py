@@ -96,7 +96,7 @@ def model_dtype(top: Fields, text: Fields) -> str | None:
     return None
 
 
-CACHE_ALGORITHMS: dict[object, str] = {"FP8": "fp8", "NVFP4": "nvfp4"}
+CACHE_ALGORITHMS = {"FP8": "fp8", "NVFP4": "nvfp4"}
 CACHE_BITS = {8: "fp8", 4: "nvfp4"}
 
 
@@ -105,15 +105,18 @@ def cache_dtype(fields: Fields) -> str | None:
 
     Weights may be quantised as they please: only kv_cache_scheme and kv_cache_quant_algo speak of the cache.
     """
-    stated = fields.raw("quantization_config")
+    name = fields.first("quantization_config", "compression_config")
+    stated = fields.raw(name)
     if not isinstance(stated, Mapping):
         return None
-    section = Fields(stated, fields.path + "quantization_config.")
-    algorithm = section.raw("kv_cache_quant_algo")
-    if algorithm is not None:
-        if algorithm not in CACHE_ALGORITHMS:
-            raise section.wrong("kv_cache_quant_algo", "FP8 or NVFP4")
-        return CACHE_ALGORITHMS[algorithm]
+    section = Fields(stated, f"{fields.path}{name}.")
+    inner = section.raw("quantization")  # ModelOpt's first form
+    for holder in (section, Fields(inner if isinstance(inner, Mapping) else {}, section.path + "quantization.")):
+        if holder.has("kv_cache_quant_algo"):
+            algorithm = holder.text("kv_cache_quant_algo")
+            if algorithm not in CACHE_ALGORITHMS:
+                raise holder.wrong("kv_cache_quant_algo", "FP8 or NVFP4")
+            return CACHE_ALGORITHMS[algorithm]
     if section.raw("kv_cache_scheme") is None:
         return None
     scheme = section.section("kv_cache_scheme")

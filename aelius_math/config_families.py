@@ -31,6 +31,7 @@ from aelius_math.config_patterns import (
     qwen2_moe_kinds,
     smollm3_kinds,
     switched,
+    where_window,
 )
 
 GQA = attention()  # KV heads are stated
@@ -55,7 +56,7 @@ TEXT: dict[str, Reader] = {
         ("llama", "arcee", "apertus", "aria_text", "bitnet", "cohere", "csm", "diffllama", "flex_olmo", "granite",
          "granitemoe", "granitemoeshared", "hyperclovax", "internlm2", "jais2", "nanochat", "nemotron", "olmo", "olmo2",
          "olmoe", "phi", "phi4mm", "emu3_text_model", "glm4v_text", "Yi", "minicpm", "minicpmv", "minicpmo", "orion",
-         "aquila", "deepseek", "bailing_moe", "solar", "arctic",
+         "aquila", "deepseek", "phi3small", "grok-1", "solar", "arctic",
          "skywork", "dots_ocr", "chameleon"), LLAMA),
     **dict.fromkeys(
         ("stablelm", "stablelm_epoch", "ernie4_5_vl_moe_text", "ernie4_5_moe_vl", "glm4v_moe_text", "qwen3_vl_moe_text"),
@@ -69,7 +70,7 @@ TEXT: dict[str, Reader] = {
          "helium", "iquestcoder", "internlm3", "hy_v3"), attention(wide(128), mtp=NEXTN)),
     **dict.fromkeys(("gemma",), attention(GEMMA2)),
     "sarvam_moe": attention(wide(64), mtp=NEXTN),
-    "bailing_moe_v2": attention(MHA, mtp=NEXTN),
+    **dict.fromkeys(("bailing_moe", "bailing_moe_v2"), attention(MHA, mtp=NEXTN)),
     **dict.fromkeys(("glm4_moe", "glm_ocr_text", "ernie4_5_moe", "mimo"), attention(MHA, mtp=NEXTN)),
     # one KV head for each query head, whatever the config says
     **dict.fromkeys(("gpt2", "gptj", "codegen", "jais", "imagegpt", "openai-gpt", "ctrl", "gpt-sw3"), GPT2),
@@ -109,7 +110,7 @@ TEXT: dict[str, Reader] = {
     **dict.fromkeys(("mixtral", "phi3", "phi3_v", "phi4_multimodal", "phimoe", "starcoder2"),
                     attention(MHA, layer_types(all_sliding()))),
     "smollm3": attention(MHA, layer_types(smollm3_kinds)),
-    "dots1": attention(MHA, layer_types(from_layer("max_window_layers"))),
+    "dots1": attention(MHA, layer_types(where_window(from_layer("max_window_layers", 62)))),
     "gpt_oss": attention(wide(64), layer_types(every(2)), window=128),
     **dict.fromkeys(("gemma2", "vaultgemma"), attention(GEMMA2, layer_types(every(2)), window=4096)),
     # gemma-3-4b-it states neither heads nor width nor pattern: Gemma3TextConfig has 8, 4, 256, 4096 and 6

@@ -37,11 +37,16 @@ def switched(kinds: Kinds) -> Kinds:
     return kinds_if
 
 
-def from_layer(field: str) -> Kinds:
+def where_window(kinds: Kinds) -> Kinds:
+    """Kinds that count only where sliding_window is a number."""
+    return lambda f, n: kinds(f, n) if f.has("sliding_window") else all_full(f, n)
+
+
+def from_layer(field: str, fixed: int | None = None) -> Kinds:
     """Layers from the one that `field` numbers slide, those before are full (Qwen2: max_window_layers)."""
 
     def kinds(f: Fields, n: int) -> Sequence[str]:
-        first = f.count(field, least=0)
+        first = f.count(field, default=fixed, least=0)
         return ["sliding_attention" if index >= first else "full_attention" for index in range(n)]
 
     return kinds

@@ -242,6 +242,8 @@ def test_the_caller_s_dtype_goes_before_the_config_s_and_none_means_unknown() ->
         ({"kv_cache_quant_algo": "FP8"}, "fp8"),
         ({"kv_cache_scheme": {"num_bits": 4, "type": "float"}}, "nvfp4"),
         ({"kv_cache_quant_algo": "NVFP4"}, "nvfp4"),
+        ({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}, "fp8"),
+        ({"quantization": {"group_size": 64, "bits": 4}}, None),
     ],
 )
 def test_only_a_stated_scheme_sets_the_dtype_of_the_cache(quantization: dict[str, Any], stated: str | None) -> None:
@@ -249,6 +251,7 @@ def test_only_a_stated_scheme_sets_the_dtype_of_the_cache(quantization: dict[str
     model = from_config({**plain, "quantization_config": quantization})
     assert model.kv_cache_dtype == stated
     assert model.layers == from_config(plain).layers
+    assert from_config({**plain, "compression_config": quantization}).kv_cache_dtype == stated
 
 
 def test_a_nested_quantisation_counts_too() -> None:

@@ -237,6 +237,8 @@ MADE: list[tuple[str, str, dict[str, Any]]] = [  # F full, S sliding, C chunked;
     ("qwen2_moe", "SFSFFF", {**WINDOW, "use_sliding_window": True, "max_window_layers": 4}),
     ("qwen3_moe", "SS", {**WINDOW, "use_sliding_window": True}),
     ("smollm3", "FFFSFF", {**WINDOW, "use_sliding_window": True}),
+    ("dots1", "FFF", {"max_window_layers": 1}),
+    ("dots1", "F" * 62 + "S", WINDOW),
     ("dots1", "FFS", {**WINDOW, "max_window_layers": 2}),
     ("llama4_text", "CCCFCC", {"attention_chunk_size": 512}),
     ("llama", "FF", WINDOW),
@@ -300,6 +302,7 @@ MTP: dict[str, tuple[dict[str, Any], int]] = {
     "mimo_v2": (
         {"num_hidden_layers": 1, **HEADS, "head_dim": 192, "v_head_dim": 128, "hybrid_layer_pattern": [0],
          "sliding_window_size": 128, "num_nextn_predict_layers": 3}, 3 * 2 * (192 + 128) * 2),
+    "bailing_moe": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 1}, 2 * 2 * 128 * 2),
     "hunyuan_v1_moe": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 1}, 2 * 2 * 128 * 2),
     "step3p5": ({"num_hidden_layers": 4, **HEADS, "num_nextn_predict_layers": 3}, 3 * 2 * 2 * 128 * 2),
     "minimax_m2": (
