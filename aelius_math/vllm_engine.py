@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aelius_math import dtypes
 from aelius_math.cache import Layers
 from aelius_math.units import AeliusError, show_bytes, whole
-from aelius_math.vllm_versions import rules_for
+from aelius_math.vllm_versions import possible
 
 MODES = ("none", "align", "all")
 
@@ -60,7 +60,7 @@ class Engine:
     prefill_context_parallel_size: int = 1
 
     def __post_init__(self) -> None:
-        rules_for(self.version)
+        possible(self.version)
         for field in ("tensor_parallel_size", "max_model_len"):
             whole(field, getattr(self, field))
         whole("num_speculative_tokens", self.num_speculative_tokens, 0)

@@ -24,7 +24,7 @@ from aelius_math.model import Model
 from aelius_math.units import AeliusError, ceil_div
 from aelius_math.vllm_engine import Engine
 from aelius_math.vllm_groups import Bucket, Table, group, promote
-from aelius_math.vllm_versions import INT4, Rules, rules_for
+from aelius_math.vllm_versions import INT4, Rules, possible
 
 DEFAULT_BLOCK_SIZE = 16
 MLA_BLOCK_SIZE = 64
@@ -51,6 +51,12 @@ class Plan(NamedTuple):
         request = self.request
         return sum([table.blocks(tokens, request) for table in self.tables])
 
+    def outcome(self, tokens: int) -> tuple[object, ...]:
+        """What two sets of rules must agree on to be told as one."""
+        groups = tuple(table.group for table in self.tables)
+        counts = self.blocks(tokens), self.needed_blocks(tokens), self.rules.tokens_from_concurrency
+        return self.dtype, self.mode, self.block_size, self.block_size_bytes, groups, counts
+
     def needed_blocks(self, tokens: int) -> int:
         """Blocks that the fit check counts: before 0.19 those of the first group."""
         if self.rules.checks_all_groups:
@@ -59,8 +65,20 @@ class Plan(NamedTuple):
 
 
 def make_plan(model: Model, engine: Engine) -> Plan:
-    """Block size, groups and bytes of a block: all that does not depend on the memory."""
-    rules = rules_for(engine.version)
+    """Block size, groups and bytes of a block: all that does not depend on the memory.
+
+    A pre-release between two sets of rules is planned by both, and refused where they differ.
+    """
+    plan, *others = [plan_by(rules, model, engine) for rules in possible(engine.version)]
+    limit = engine.max_model_len
+    if any(other.outcome(limit) != plan.outcome(limit) for other in others):
+        expected = "a release, or what the log itself shows: the planner changed among these pre-releases"
+        raise AeliusError("version", engine.version, expected)
+    return plan
+
+
+def plan_by(rules: Rules, model: Model, engine: Engine) -> Plan:
+    """The plan by one release's rules."""
     dtype = cache_dtype(model, engine, rules)
     drafts, cards = engine.num_speculative_tokens, engine.tensor_parallel_size
     extra = draft_layers(model, engine)
@@ -69,7 +87,7 @@ def make_plan(model: Model, engine: Engine) -> Plan:
     recurrent = [layer for layer in layers if isinstance(layer, Recurrent)]
     attention = [layer for layer in model.layers if not layer.recurrent]
     mode = cache_mode(engine, rules, bool(recurrent), bool(attention))
-    state = state_bytes(recurrent, model, engine)
+    state = state_bytes(recurrent, model, engine, rules)
     token_bytes = attention_bytes(attention, dtype, cards, hybrid=bool(recurrent))
     align, block_size = block_sizes(engine, rules, mode, attention, recurrent, token_bytes, state)
     several_mtp = extra is model.mtp_layers and sum(layer.num_layers for layer in extra) > 1
@@ -171,9 +189,8 @@ def cache_mode(engine: Engine, rules: Rules, recurrent: bool, attention: bool) -
     return "align" if engine.mamba_cache_mode in (None, "none") else str(engine.mamba_cache_mode)
 
 
-def state_bytes(recurrent: list[Recurrent], model: Model, engine: Engine) -> int:
+def state_bytes(recurrent: list[Recurrent], model: Model, engine: Engine, rules: Rules) -> int:
     """Bytes of one recurrent layer's state on one card, 0 without such layers; refuses layers that differ."""
-    rules = rules_for(engine.version)
     sizes = {one_state(layer, model, engine, rules) for layer in recurrent}
     if len(sizes) > 1:
         raise AeliusError("layers", sorted(sizes), "recurrent layers whose states have one size")

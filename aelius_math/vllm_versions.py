@@ -128,28 +128,30 @@ def at(numbers: tuple[int, int, int]) -> Rules:
 
 
 @lru_cache(maxsize=64)
-def rules_for(version: str) -> Rules:
-    """The rules of a release; raises AeliusError where they are not known, and says which are.
+def possible(version: str) -> tuple[Rules, ...]:
+    """The rules that a version may follow: one set for a release.
 
-    A pre-release stands between the release before it and the next minor one: refused if a rule changed between.
+    A pre-release stands between the release before it and the next minor one (the builds of the main branch are named
+    after the last tag), so it may follow the rules of either. Raises AeliusError where no rules are known.
 
-    >>> rules_for("0.20.0").tokens_from_concurrency, rules_for("0.28.0").tokens_from_concurrency
-    (False, True)
+    >>> [rules.tokens_from_concurrency for rules in possible("0.20.1rc1.dev16")]
+    [False, True]
     """
     numbers, prerelease = parse(version)
     if numbers >= (UNVERIFIED[0], UNVERIFIED[1] + 1, 0):
         raise AeliusError("version", version, EXPECTED)
-    rules = at(numbers)
     if not prerelease:
-        return rules
+        return (at(numbers),)
     major, minor, patch = numbers
-    before, after = (
-        at((major, minor, patch - 1) if patch else (major, minor - 1, 99)),
-        at((major, minor + 1, 0)),
-    )
-    changed = [name for name, old, new in zip(Rules._fields, before, after, strict=True) if old != new]
-    if changed:
-        raise AeliusError(
-            "version", version, f"a release: {', '.join(changed)} changed among these pre-releases"
-        )
-    return before
+    before = at((major, minor, patch - 1) if patch else (major, minor - 1, 99))
+    after = at((major, minor + 1, 0))
+    return (before,) if before == after else (before, after)
+
+
+def rules_for(version: str) -> Rules:
+    """The rules of a release; of a pre-release, those of the release before it.
+
+    >>> rules_for("0.20.0").tokens_from_concurrency, rules_for("0.28.0").tokens_from_concurrency
+    (False, True)
+    """
+    return possible(version)[0]
