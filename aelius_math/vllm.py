@@ -7,7 +7,7 @@ does not depend on the memory), then fills the memory and checks that one reques
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aelius_math.model import Model
@@ -58,7 +58,7 @@ class Pool:
     fixed_blocks_per_request: int
     tokens: int
     max_concurrency: float
-    plan: Plan
+    plan: Plan = field(repr=False)
 
     @property
     def usable_blocks(self) -> int:
