@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import notebooks
 import pytest
+
+import notebooks
 
 PLOT = re.compile(r'<figure class="plot" id="plot-([^"]+)">(.*?)</figure>', re.DOTALL)
 
