@@ -1,6 +1,7 @@
 """Further kinds of layer, each one more class beside those of `aelius_math.cache`, with the same few methods.
 
-Imported where such a layer is met, so that the others do not wait for it. What a class keeps is cited at the class. Engines that cannot run a kind refuse it by its class name.
+Imported where such a layer is met, so that the others do not wait for it. What a class keeps is cited at the
+class. Engines that cannot run a kind refuse it by its class name.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from aelius_math.cache import MLA, FullAttention, Layers, Recurrent
 
 @dataclass(frozen=True, kw_only=True)
 class SparseAttention(FullAttention):
-    """Full attention whose queries read chosen blocks only: all K and V are kept, and an index key beside them.
+    """Full attention whose queries read chosen blocks only: all K and V are kept, and an index key beside
+    them.
 
-    MiniMax-M3: sparse_index_dim of sparse_attention_config (vLLM 0.33.0, transformers_utils/configs/minimax_m3.py).
+    MiniMax-M3: sparse_index_dim of sparse_attention_config (vLLM 0.33.0,
+    transformers_utils/configs/minimax_m3.py).
 
     >>> layers = SparseAttention(num_layers=57, num_kv_heads=4, head_size=128, index_head_dim=128)
     >>> layers.token_bytes("bf16"), layers.index_token_bytes("bf16")
@@ -50,7 +53,8 @@ class SlidingMLA(MLA):
 
 @dataclass(frozen=True, kw_only=True)
 class CompressedMLA(Layers):
-    """DeepSeek-V4's far past: one vector, K and V in one, for every `compress_ratio` tokens; perhaps an index key.
+    """DeepSeek-V4's far past: one vector, K and V in one, for every `compress_ratio` tokens; perhaps an index
+    key.
 
     Its near past is a `SlidingMLA` of as many layers. What the compressor holds of an unfinished entry is not
     counted (transformers 5.24.0, models/deepseek_v4).

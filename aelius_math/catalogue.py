@@ -1,7 +1,7 @@
 """The built-in catalogue: configs of common models, each with where it was read.
 
-The data is `catalogue.json` beside this module, loaded when it is asked for. An entry holds the fields that decide
-what a model keeps, under the config's own names, and the sources.
+The data is `catalogue.json` beside this module, loaded when it is asked for. An entry holds the fields that
+decide what a model keeps, under the config's own names, and the sources.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def names() -> tuple[str, ...]:
 
 
 def entry(name: str) -> Entry:
-    """A model's entry: repository, sources, config. The name's case does not matter; its repository will do as well."""
+    """A model's entry: repository, sources, config. The name's case does not matter; its repository will do
+    as well."""
     wanted = name.lower() if isinstance(name, str) else name
     for key, found in _entries().items():
         if wanted in (key, found["repository"].lower()):

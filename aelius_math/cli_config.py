@@ -1,4 +1,5 @@
-"""Reading CONFIG, the argument that commands share: a config.json, a GGUF, a name of the catalogue, or "-"."""
+"""Reading CONFIG, the argument that commands share: a config.json, a GGUF, a name of the catalogue, or
+"-"."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def from_catalogue(name: str, dtype: str | None) -> Model:
 
 
 def parse(data: bytes, where: str) -> dict[str, object]:
-    """The JSON object in these bytes. A bare Infinity or NaN is taken, as Python writes them into config.json."""
+    """The JSON object in these bytes. A bare Infinity or NaN is taken, as Python writes them into
+    config.json."""
     if len(data) > LARGEST_CONFIG:
         raise AeliusError("CONFIG", where, f"a config.json of at most {LARGEST_CONFIG >> 20} MiB")
     try:

@@ -42,7 +42,10 @@ def payload(model: Model) -> dict[str, object]:
 def describe(layers: Layers) -> dict[str, object]:
     """One kind of layer, with its fields; those that are not set are left out."""
     given = {field.name: getattr(layers, field.name) for field in fields(layers)}
-    return {"kind": type(layers).__name__, **{name: value for name, value in given.items() if value is not None}}
+    return {
+        "kind": type(layers).__name__,
+        **{name: value for name, value in given.items() if value is not None},
+    }
 
 
 def text(model: Model) -> str:
@@ -54,12 +57,18 @@ def text(model: Model) -> str:
         lines.append(f"  {layers.num_layers:>4} {type(layers).__name__:<22} {each(layers)}, only with MTP")
     lines.append("")
     index = model.index_bytes_per_token()
-    lines.append(f"  each token    {model.kv_bytes_per_token():>15,} bytes" + (f" + {index:,} of index keys" if index else ""))
+    lines.append(
+        f"  each token    {model.kv_bytes_per_token():>15,} bytes"
+        + (f" + {index:,} of index keys" if index else "")
+    )
     if model.window_bytes():
-        lines.append(f"  full windows  {model.window_bytes():>15,} bytes ({show_bytes(model.window_bytes())})")
+        lines.append(
+            f"  full windows  {model.window_bytes():>15,} bytes ({show_bytes(model.window_bytes())})"
+        )
     if model.conv_elements or model.state_elements:
         lines.append(
-            f"  fixed state   {model.state_elements:>15,} elements + {model.conv_elements:,} of convolution, a conversation"
+            f"  fixed state   {model.state_elements:>15,} elements a conversation"
+            f" + {model.conv_elements:,} of convolution"
         )
     if model.mtp_bytes_per_token():
         lines.append(f"  MTP adds      {model.mtp_bytes_per_token():>15,} bytes a token, when it is on")

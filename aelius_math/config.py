@@ -59,15 +59,16 @@ def text_section(top: Fields) -> tuple[Fields, str]:
 
 
 SIZES = (
-    "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window",
-    "max_position_embeddings",
+    "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+    "sliding_window", "max_position_embeddings",
 )  # fmt: skip
 BY_LAYER = {"gemma4_text", "gemma4_unified_text"}
 """Model types whose reader reads per_layer_config."""
 
 
 def check(text: Fields, model_type: str) -> None:
-    """Refuses nonsense in the common sizes, used or not: a size is a whole number, not below 0 (or a list of them)."""
+    """Refuses nonsense in the common sizes, used or not: a size is a whole number, not below 0 (or a list of
+    them)."""
     for name in SIZES:
         if text.has(name) and not isinstance(text.raw(name), list | tuple):
             whole(text.path + name, text.raw(name), 0)
@@ -86,8 +87,8 @@ def stated_type(top: Fields) -> str:
 
 
 def model_dtype(top: Fields, text: Fields) -> str | None:
-    """The dtype of weights and activations, as vLLM looks for it: the whole config's first, then the text model's
-    (0.33.0, transformers_utils/model_arch_config_convertor.py). None where neither says."""
+    """The dtype of weights and activations, as vLLM looks for it: the whole config's first, then the text
+    model's (0.33.0, transformers_utils/model_arch_config_convertor.py). None where neither says."""
     for fields in (top, text):
         for name in ("dtype", "torch_dtype"):
             found = fields.dtype(name)
@@ -111,7 +112,10 @@ def cache_dtype(fields: Fields) -> str | None:
         return None
     section = Fields(stated, f"{fields.path}{name}.")
     inner = section.raw("quantization")  # ModelOpt's first form
-    for holder in (section, Fields(inner if isinstance(inner, Mapping) else {}, section.path + "quantization.")):
+    for holder in (
+        section,
+        Fields(inner if isinstance(inner, Mapping) else {}, section.path + "quantization."),
+    ):
         if holder.has("kv_cache_quant_algo"):
             algorithm = holder.text("kv_cache_quant_algo")
             if algorithm not in CACHE_ALGORITHMS:

@@ -1,7 +1,8 @@
 """Readers for models whose layers are all attention over K and V: full, sliding or chunked.
 
-`attention(...)` makes a reader out of what a model's class fixes; the readers are listed in `config_families`.
-Class facts cite transformers 5.24.0, models/NAME/configuration_NAME.py, unless another source is named.
+`attention(...)` makes a reader out of what a model's class fixes; the readers are listed in
+`config_families`. Class facts cite transformers 5.24.0, models/NAME/configuration_NAME.py, unless another
+source is named.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Heads(NamedTuple):
         return kv_heads, self.head_size(f)
 
     def head_size(self, f: Fields) -> int:
-        """The width [int] of a head: stated, fixed by the class, or hidden size over heads where that is whole."""
+        """The width [int] of a head: stated, fixed by the class, or hidden size over heads where that is
+        whole."""
         stated = f.optional(*self.head_dim) if self.head_dim else None
         if stated or self.fixed_head_dim:
             return stated or self.fixed_head_dim or 0
@@ -55,9 +57,14 @@ class Heads(NamedTuple):
 
 
 def makers(
-    f: Fields, kv_heads: int, head_size: int, windows: tuple[str, ...] = ("sliding_window",), fixed: int | None = None
+    f: Fields,
+    kv_heads: int,
+    head_size: int,
+    windows: tuple[str, ...] = ("sliding_window",),
+    fixed: int | None = None,
 ) -> dict[str, Maker]:
-    """Makers of the three kinds of attention over K and V, alike in heads; `windows` names the window's field."""
+    """Makers of the three kinds of attention over K and V, alike in heads; `windows` names the window's
+    field."""
 
     def full(count: int) -> Layers:
         return FullAttention(num_layers=count, num_kv_heads=kv_heads, head_size=head_size)
@@ -89,8 +96,8 @@ def attention(
 ) -> Reader:
     """A reader for a class whose layers are alike in heads.
 
-    `mtp` names the field that counts layers of multi-token prediction, full ones; `window` is the class's own where
-    the config is silent, `windows` the window's field.
+    `mtp` names the field that counts layers of multi-token prediction, full ones; `window` is the class's own
+    where the config is silent, `windows` the window's field.
     """
 
     def read(f: Fields) -> Parts:

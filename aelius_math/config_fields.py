@@ -1,6 +1,7 @@
 """Reading a config.json field by field: every value is checked as it is read, and a mistake names its path.
 
-Nothing here knows a model. `Fields` is one section of a config.json; `stack` turns a list of layer kinds into specs.
+Nothing here knows a model. `Fields` is one section of a config.json; `stack` turns a list of layer kinds into
+specs.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ MOST = 1 << 24
 
 
 CONTEXT = (
-    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_target_positions",
-    "max_sequence_length", "max_seq_length", "seq_len", "n_ctx", "context_length", "max_context_length",
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
+    "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len", "n_ctx",
+    "context_length", "max_context_length",
 )  # fmt: skip
-"""Names of the longest context, as vLLM tries them (0.33.0, transformers_utils/model_arch_config_convertor.py)."""
+"""Names of the longest context, as vLLM tries them (0.33.0,
+transformers_utils/model_arch_config_convertor.py)."""
 
 
 class Parts(NamedTuple):
@@ -34,7 +37,8 @@ class Parts(NamedTuple):
 
 
 class Fields:
-    """One section of a config.json. `path` is where it stands, such as "text_config."; null counts as absent."""
+    """One section of a config.json. `path` is where it stands, such as "text_config."; null counts as
+    absent."""
 
     def __init__(self, values: object, path: str = "") -> None:
         if not isinstance(values, Mapping):
@@ -66,7 +70,9 @@ class Fields:
         if value is None:
             if default is not None:
                 return default
-            spellings = f"a whole number of at least {least}" + "".join(f", or {other}" for other in names[1:])
+            spellings = f"a whole number of at least {least}" + "".join(
+                f", or {other}" for other in names[1:]
+            )
             raise self.wrong(name, spellings)
         return whole(self.path + name, value, least, most)
 
@@ -94,7 +100,8 @@ class Fields:
         return value
 
     def items(self, name: str, length: int | None = None, of: str = "num_hidden_layers") -> list[object]:
-        """A list; of `length` entries where that is given, else at least one and at most as many as layers can be."""
+        """A list; of `length` entries where that is given, else at least one and at most as many as layers
+        can be."""
         value = self.values.get(name)
         if not isinstance(value, list | tuple):
             raise self.wrong(name, "a list")
@@ -113,7 +120,9 @@ class Fields:
 
     def counts(self, name: str, length: int | None = None, least: int = 0, most: int = MOST) -> list[int]:
         values = self.items(name, length)
-        return [whole(f"{self.path}{name}[{index}]", value, least, most) for index, value in enumerate(values)]
+        return [
+            whole(f"{self.path}{name}[{index}]", value, least, most) for index, value in enumerate(values)
+        ]
 
     def indices(self, name: str, num_layers: int, first: int = 0) -> set[int]:
         """Numbers of layers, counted from `first`, returned counted from 0; an empty list is an empty set."""
@@ -121,9 +130,13 @@ class Fields:
         if not isinstance(value, list | tuple):
             raise self.wrong(name, "a list of layer numbers")
         if len(value) > num_layers:
-            raise AeliusError(self.path + name, f"{len(value)} entries", f"at most {num_layers}, the number of layers")
+            raise AeliusError(
+                self.path + name, f"{len(value)} entries", f"at most {num_layers}, the number of layers"
+            )
         last = num_layers - 1 + first
-        return {whole(f"{self.path}{name}[{i}]", number, first, last) - first for i, number in enumerate(value)}
+        return {
+            whole(f"{self.path}{name}[{i}]", number, first, last) - first for i, number in enumerate(value)
+        }
 
     def section(self, name: str) -> Fields:
         if self.values.get(name) is None:
@@ -139,14 +152,13 @@ class Fields:
         return dtypes.known(value, self.path + name)
 
     def context(self) -> int | None:
-        """Tokens of context that the config claims; None where it claims none, or more than any number of tokens can be
-        (model_max_length of 1e30 is a way to say nothing). Claims are not always usable."""
+        """Tokens of context that the config claims; None where it claims none, or more than any number of
+        tokens can be (model_max_length of 1e30 is a way to say nothing). Claims are not always usable."""
         for name in CONTEXT:
             value = self.values.get(name)
             if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST:
                 return value
         return None
-
 
 
 Maker = Callable[[int], Layers | None]
@@ -158,7 +170,8 @@ def nothing(count: int) -> None:
 
 
 def stack(kinds: Iterable[object], makers: Mapping[Any, Maker], field: str) -> tuple[Layers, ...]:
-    """Specs in the order in which kinds first appear; a kind that no maker is given for is refused by name."""
+    """Specs in the order in which kinds first appear; a kind that no maker is given for is refused by
+    name."""
     counts: Counter[object] = Counter()
     for index, kind in enumerate(kinds):
         if kind not in makers:

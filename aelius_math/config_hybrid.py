@@ -12,7 +12,7 @@ from aelius_math.cache import GatedDeltaNet, KimiDelta, Layers
 from aelius_math.config_attention import Heads, Reader, kinds_field, makers
 from aelius_math.config_fields import MOST_LAYERS, Fields, Maker, Parts, stack
 from aelius_math.config_mla import latent
-from aelius_math.config_patterns import Kinds, every, layer_types
+from aelius_math.config_patterns import every, layer_types
 from aelius_math.units import AeliusError
 
 LINEAR = "linear_attention"
@@ -38,8 +38,9 @@ def gated_delta_net(f: Fields, state_dtype: str | None) -> Maker:
 def qwen_linear(mtp: str) -> Reader:
     """Qwen3-Next and Qwen3.5: Gated DeltaNet; every full_attention_interval-th layer (4) is full, 256 wide.
 
-    The MTP module has one attention layer where the field is absent (vLLM 0.33.0, models/qwen3_next_mtp.py and
-    qwen3_5_mtp.py). The state's dtype is mamba_ssm_dtype; without it the model's own (vLLM 0.33.0, models/config.py).
+    The MTP module has one attention layer where the field is absent (vLLM 0.33.0, models/qwen3_next_mtp.py
+    and qwen3_5_mtp.py). The state's dtype is mamba_ssm_dtype; without it the model's own (vLLM 0.33.0,
+    models/config.py).
     """
     kinds = layer_types(every(4, "full_attention_interval", most=LINEAR))
 
@@ -55,8 +56,8 @@ def qwen_linear(mtp: str) -> Reader:
 
 
 def olmo_hybrid(f: Fields) -> Parts:
-    """OLMo Hybrid: as Qwen3-Next; absent linear_* fields follow from the heads: K is 3/4 of the hidden size over all
-    heads, V twice as wide. layer_types, else every 4th is full, and the last if none is."""
+    """OLMo Hybrid: as Qwen3-Next; absent linear_* fields follow from the heads: K is 3/4 of the hidden size
+    over all heads, V twice as wide. layer_types, else every 4th is full, and the last if none is."""
     n = f.num_layers()
     heads = f.count("num_attention_heads")
     k_heads = f.count("linear_num_key_heads", default=heads)
@@ -64,7 +65,8 @@ def olmo_hybrid(f: Fields) -> Parts:
 
     def linear(count: int) -> Layers:
         return GatedDeltaNet(
-            num_layers=count, num_k_heads=k_heads, num_v_heads=f.count("linear_num_value_heads", default=heads),
+            num_layers=count, num_k_heads=k_heads,
+            num_v_heads=f.count("linear_num_value_heads", default=heads),
             head_k_dim=k_dim, head_v_dim=f.count("linear_value_head_dim", default=2 * k_dim),
             conv_kernel_size=f.count("linear_conv_kernel_dim", default=4),
         )  # fmt: skip
@@ -79,7 +81,8 @@ def kimi_linear(f: Fields) -> Parts:
     """Kimi Linear and K3: KDA layers and MLA layers by the lists of linear_attn_config, which count from 1.
 
     head_dim at the top is used by neither cache. KDA keeps its state in fp32 (vLLM 0.33.0,
-    layers/mamba/mamba_utils.py, kda_state_dtype). transformers writes layer_types and linear_* fields instead.
+    layers/mamba/mamba_utils.py, kda_state_dtype). transformers writes layer_types and linear_* fields
+    instead.
     """
     n = f.num_layers()
     if f.has("linear_attn_config"):
@@ -126,7 +129,9 @@ def minimax(f: Fields) -> Parts:
     models/minimax_text_01.py); transformers writes layer_types, and without it every other layer is full."""
     n = f.num_layers()
     if f.has("attn_type_list"):
-        kinds: Sequence[str] = ["full_attention" if kind else LINEAR for kind in f.counts("attn_type_list", n, most=1)]
+        kinds: Sequence[str] = [
+            "full_attention" if kind else LINEAR for kind in f.counts("attn_type_list", n, most=1)
+        ]
     elif f.raw("model_type") == "minimax" or f.has("layer_types"):
         kinds = layer_types(every(2, most=LINEAR, at=0))(f, n)
     else:
@@ -135,16 +140,18 @@ def minimax(f: Fields) -> Parts:
 
 
 def bailing(f: Fields) -> Parts:
-    """Ring and Ling hybrids: of layer_group_size layers the last is full, and so are those after the last whole group.
+    """Ring and Ling hybrids: of layer_group_size layers the last is full, and so are those after the last
+    whole group.
 
     The full ones are MLA where kv_lora_rank is given, else grouped-query attention. The others are KDA where
-    short_conv_kernel_size is given (BailingMoeV3), else lightning (BailingMoeV2_5, BailingMoeLinear), one head for each
-    query head. vLLM 0.33.0, models/bailing_moe_linear.py and bailing_moe_v3.py.
+    short_conv_kernel_size is given (BailingMoeV3), else lightning (BailingMoeV2_5, BailingMoeLinear), one
+    head for each query head. vLLM 0.33.0, models/bailing_moe_linear.py and bailing_moe_v3.py.
     """
     n, group = f.num_layers(), f.count("layer_group_size")
     whole_groups = n // group * group
-    otherwise: Kinds = lambda f, n: [  # noqa: E731
-        "full_attention" if (index + 1) % group == 0 or index >= whole_groups else LINEAR for index in range(n)
+    silent = [
+        "full_attention" if (index + 1) % group == 0 or index >= whole_groups else LINEAR
+        for index in range(n)
     ]
 
     def kda(count: int) -> Layers:
@@ -156,7 +163,8 @@ def bailing(f: Fields) -> Parts:
     full = latent(f) if f.has("kv_lora_rank") else makers(f, *Heads(mha=True).kv(f))["full_attention"]
     make = {"full_attention": full, LINEAR: kda if f.has("short_conv_kernel_size") else lightning(f)}
     extra = f.optional("num_nextn_predict_layers", least=0, most=MOST_LAYERS)
-    layers = stack(layer_types(otherwise)(f, n), make, kinds_field(f))
+    kinds = f.words("layer_types", n) if f.has("layer_types") else silent
+    layers = stack(kinds, make, kinds_field(f))
     return Parts(layers, stack(["full_attention"] * (extra or 0), make, ""))
 
 
@@ -184,19 +192,21 @@ def short_convolution(f: Fields) -> Maker:
 
 
 def lfm3(f: Fields) -> Parts:
-    """LFM3: as LFM2, with sliding layers (256) too; without layer_types, of four layers the third is full and the
-    first, but for the very first, slides."""
+    """LFM3: as LFM2, with sliding layers (256) too; without layer_types, of four layers the third is full and
+    the first, but for the very first, slides."""
     n = f.num_layers()
     cycle = ("sliding_attention", "conv", "full_attention", "conv")
-    otherwise: Kinds = lambda f, n: ["conv", *(cycle[index % 4] for index in range(1, n))]  # noqa: E731
+    silent = ["conv", *(cycle[index % 4] for index in range(1, n))]
     make = {**makers(f, *Heads(fixed_head_dim=128).kv(f), fixed=256), "conv": short_convolution(f)}
-    return Parts(stack(layer_types(otherwise)(f, n), make, kinds_field(f)))
+    kinds = f.words("layer_types", n) if f.has("layer_types") else silent
+    return Parts(stack(kinds, make, kinds_field(f)))
 
 
 def lara_mini(f: Fields) -> Parts:
     """Lara Mini: Gated DeltaNet, sliding (512) and full layers, in fives where layer_types is absent."""
     n = f.num_layers()
     cycle = (LINEAR, "sliding_attention", LINEAR, "full_attention", "sliding_attention")
-    otherwise: Kinds = lambda f, n: [cycle[index % 5] for index in range(n)]  # noqa: E731
+    silent = [cycle[index % 5] for index in range(n)]
     make = {**makers(f, *Heads(fixed_head_dim=128).kv(f), fixed=512), LINEAR: gated_delta_net(f, None)}
-    return Parts(stack(layer_types(otherwise)(f, n), make, kinds_field(f)))
+    kinds = f.words("layer_types", n) if f.has("layer_types") else silent
+    return Parts(stack(kinds, make, kinds_field(f)))

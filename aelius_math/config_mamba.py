@@ -1,4 +1,5 @@
-"""Readers for models with Mamba layers, RG-LRU, RWKV or xLSTM: alone, among attention, or beside it in each layer.
+"""Readers for models with Mamba layers, RG-LRU, RWKV or xLSTM: alone, among attention, or beside it in each
+layer.
 
 A state's dtype is None where the engine keeps it in the model's own. Class facts cite transformers 5.24.0,
 models/NAME/configuration_NAME.py, unless another source is named.
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from aelius_math.cache import Layers, Mamba1, Mamba2
 from aelius_math.config_attention import Heads, makers
 from aelius_math.config_fields import MOST_LAYERS, Fields, Maker, Parts, merge, nothing, stack
-from aelius_math.units import AeliusError, round_up
+from aelius_math.units import AeliusError
 
 MHA = Heads(mha=True)
 
@@ -19,15 +20,18 @@ MHA = Heads(mha=True)
 def mamba1(f: Fields, inner: int, state: str, kernel: str) -> Maker:
     def make(count: int) -> Layers:
         return Mamba1(
-            num_layers=count, intermediate_size=inner, state_size=f.count(state), conv_kernel_size=f.count(kernel)
+            num_layers=count,
+            intermediate_size=inner,
+            state_size=f.count(state),
+            conv_kernel_size=f.count(kernel),
         )
 
     return make
 
 
 def mamba2(
-    f: Fields, heads: str, head_dim: int, groups: str, state: str, kernel: str, chunk: str = "mamba_chunk_size",
-    fixed_chunk: int = 256, state_dtype: str | None = None,
+    f: Fields, heads: str, head_dim: int, groups: str, state: str, kernel: str,
+    chunk: str = "mamba_chunk_size", fixed_chunk: int = 256, state_dtype: str | None = None,
 ) -> Maker:  # fmt: skip
     def make(count: int) -> Layers:
         return Mamba2(
@@ -40,8 +44,8 @@ def mamba2(
 
 
 def mamba(f: Fields) -> Parts:
-    """Mamba and Falcon Mamba: intermediate_size is the inner width where given, whatever expand says; else expand x
-    hidden_size."""
+    """Mamba and Falcon Mamba: intermediate_size is the inner width where given, whatever expand says; else
+    expand x hidden_size."""
     inner = f.optional("intermediate_size") or f.count("expand") * f.count("hidden_size")
     make = mamba1(f, inner, "state_size", "conv_kernel")
     return Parts(stack(["mamba"] * f.num_layers(), {"mamba": make}, f.path))
@@ -57,7 +61,8 @@ def mamba_2(f: Fields) -> Parts:
 
 
 def head_width(f: Fields, inner: int) -> int:
-    """mamba_d_head: stated, or "auto": the inner width over the heads; both must agree where both are given."""
+    """mamba_d_head: stated, or "auto": the inner width over the heads; both must agree where both are
+    given."""
     heads = f.count("mamba_n_heads")
     stated = None if f.raw("mamba_d_head") == "auto" else f.optional("mamba_d_head")
     width = stated or inner // heads
@@ -73,15 +78,17 @@ def jamba(f: Fields) -> Parts:
     period, offset = f.count("attn_layer_period"), f.count("attn_layer_offset", least=0)
     kinds = ["attention" if index % period == offset else "mamba" for index in range(n)]
     make = makers(f, *MHA.kv(f))
-    make["mamba"] = mamba1(f, f.count("mamba_expand") * f.count("hidden_size"), "mamba_d_state", "mamba_d_conv")
+    make["mamba"] = mamba1(
+        f, f.count("mamba_expand") * f.count("hidden_size"), "mamba_d_state", "mamba_d_conv"
+    )
     return Parts(stack(kinds, make, f.path))
 
 
 def granite_hybrid(f: Fields) -> Parts:
     """Granite 4 and Bamba: Mamba 2 and attention by layer_types, or by Bamba's attn_layer_indices.
 
-    Without either, Granite's layers are all Mamba; null attn_layer_indices likewise. Without a Mamba layer (Granite's
-    dense siblings) the mamba_* fields count for nothing.
+    Without either, Granite's layers are all Mamba; null attn_layer_indices likewise. Without a Mamba layer
+    (Granite's dense siblings) the mamba_* fields count for nothing.
     """
     n = f.num_layers()
     words = next((name for name in ("layer_types", "layers_block_type") if f.has(name)), None)
@@ -105,7 +112,8 @@ def granite_hybrid(f: Fields) -> Parts:
 
 
 def falcon_h1(f: Fields) -> Parts:
-    """Falcon-H1: each layer holds attention and Mamba 2 side by side, mamba_d_ssm wide (else mamba_expand x hidden)."""
+    """Falcon-H1: each layer holds attention and Mamba 2 side by side, mamba_d_ssm wide (else mamba_expand x
+    hidden)."""
     n = f.num_layers()
     inner = f.optional("mamba_d_ssm") or f.count("mamba_expand") * f.count("hidden_size")
     make = makers(f, *MHA.kv(f))
@@ -114,16 +122,21 @@ def falcon_h1(f: Fields) -> Parts:
 
 
 def phi4flash(f: Fields) -> Parts:
-    """Phi-4-mini-flash (SambaY): every mb_per_layer-th layer (2) is Mamba 1, the others attend. Of the first half the
-    attention slides; layer n / 2 + 1 is the one full layer, and all after it share its cache and the last state.
+    """Phi-4-mini-flash (SambaY): every mb_per_layer-th layer (2) is Mamba 1, the others attend. Of the first
+    half the attention slides; layer n / 2 + 1 is the one full layer, and all after it share its cache and the
+    last state.
 
-    microsoft/Phi-4-mini-flash-reasoning, configuration_phi4flash.py; vLLM 0.10.0, models/phi4flash.py. mamba_* are
-    16, 4 and 2 where absent.
+    microsoft/Phi-4-mini-flash-reasoning, configuration_phi4flash.py; vLLM 0.10.0, models/phi4flash.py.
+    mamba_* are 16, 4 and 2 where absent.
     """
     n = f.num_layers()
     step = f.count("mb_per_layer", default=2, least=2)
     kinds = [
-        "mamba" if index % step == 0 else "sliding_attention" if index < n // 2 and index % 2 else "full_attention"
+        "mamba"
+        if index % step == 0
+        else "sliding_attention"
+        if index < n // 2 and index % 2
+        else "full_attention"
         for index in range(min(n, n // 2 + 2))
     ]
     inner = f.count("mamba_expand", default=2) * f.count("hidden_size")
@@ -138,8 +151,8 @@ def phi4flash(f: Fields) -> Parts:
 
 
 def zamba(f: Fields) -> Parts:
-    """Zamba: Mamba 1 in each layer, and shared attention beside it in some, twice the hidden size wide. Each use of
-    the shared weights keeps K and V of its own."""
+    """Zamba: Mamba 1 in each layer, and shared attention beside it in some, twice the hidden size wide. Each
+    use of the shared weights keeps K and V of its own."""
     n = f.num_layers()
     if f.has("layers_block_type"):
         hybrid = f.words("layers_block_type", n)
@@ -168,7 +181,9 @@ def zamba2(f: Fields) -> Parts:
     inner, heads = f.count("mamba_expand") * f.count("hidden_size"), f.count("n_mamba_heads")
     if inner % heads:
         raise f.wrong("n_mamba_heads", f"a divisor of mamba_expand x hidden_size, {inner}")
-    ssm = mamba2(f, "n_mamba_heads", inner // heads, "mamba_ngroups", "mamba_d_state", "mamba_d_conv", "chunk_size")
+    ssm = mamba2(
+        f, "n_mamba_heads", inner // heads, "mamba_ngroups", "mamba_d_state", "mamba_d_conv", "chunk_size"
+    )
     return shared_attention(f, kinds, ssm)
 
 
@@ -191,7 +206,8 @@ def nemotron_h(f: Fields) -> Parts:
     """Nemotron-H and Nemotron 3: hybrid_override_pattern (M Mamba 2, * attention, - MLP, E experts) or
     layers_block_type; num_hidden_layers may be absent, and head_dim is 128 where no field states it.
 
-    The state is fp32 where mamba_ssm_cache_dtype is absent (vLLM 0.33.0, models/config.py). expand counts for nothing.
+    The state is fp32 where mamba_ssm_cache_dtype is absent (vLLM 0.33.0, models/config.py). expand counts for
+    nothing.
     """
     kinds = nemotron_kinds(f, "hybrid_override_pattern", ("layers_block_type", "layer_types"))
     if f.has("num_hidden_layers") and f.num_layers() != len(kinds):
@@ -202,10 +218,13 @@ def nemotron_h(f: Fields) -> Parts:
 
     def recurrent(count: int) -> Layers | None:
         return mamba2(f, "mamba_num_heads", f.count("mamba_head_dim"), f.first("n_groups", "mamba_n_groups"),
-                      "ssm_state_size", f.first("conv_kernel", "mamba_d_conv"), "chunk_size", 128, dtype)(count)  # fmt: skip
+                      "ssm_state_size", f.first("conv_kernel", "mamba_d_conv"), "chunk_size", 128,
+                      dtype)(count)  # fmt: skip
 
     make |= {"mamba": recurrent, "linear_attention": recurrent}
-    layers = stack(kinds, make, f.path + f.first("layers_block_type", "layer_types", "hybrid_override_pattern"))
+    layers = stack(
+        kinds, make, f.path + f.first("layers_block_type", "layer_types", "hybrid_override_pattern")
+    )
     if not layers:
         raise AeliusError(f.path + "hybrid_override_pattern", "no M and no *", "a layer that keeps something")
     extra = f.optional("num_nextn_predict_layers", least=0, most=MOST_LAYERS) or 0
@@ -235,61 +254,3 @@ def nemotron_kinds(f: Fields, pattern: str, lists: tuple[str, ...]) -> Sequence[
     return kinds
 
 
-def recurrent_gemma(f: Fields) -> Parts:
-    """RecurrentGemma: block_types over and over (recurrent, recurrent, attention); its attention slides. The unit's
-    state is fp32 (models/recurrent_gemma/modeling_recurrent_gemma.py)."""
-    from aelius_math.cache_kinds import RGLRU
-
-    n = f.num_layers()
-    cycle = f.words("block_types") if f.has("block_types") else ["recurrent", "recurrent", "attention"]
-    kinds = [cycle[index % len(cycle)] for index in range(n)]
-    kv = makers(f, *Heads(head_dim=(), mha=True).kv(f), ("attention_window_size",))
-
-    def unit(count: int) -> Layers:
-        width = f.count("lru_width", default=f.count("hidden_size"))
-        return RGLRU(num_layers=count, lru_width=width, conv_kernel_size=f.count("conv1d_width"), state_dtype="fp32")
-
-    make = {"recurrent": unit, "attention": kv["sliding_attention"]}
-    return Parts(stack(kinds, make, f.path + "block_types"))
-
-
-def rwkv(f: Fields) -> Parts:
-    """RWKV 5, 6 and 7: hidden size over head_size (head_dim in 7) heads, a matrix each; no KV cache."""
-    from aelius_math.cache_kinds import RWKV
-
-    if f.has("attn"):
-        raise f.wrong("attn", "null: attention among RWKV layers is not read")
-    hidden, size = f.count("hidden_size"), f.count("head_size", "head_dim")
-    inner = f.count("attention_hidden_size", default=hidden)
-    if inner % size:
-        raise f.wrong(f.first("head_size", "head_dim"), f"a divisor of {inner}")
-    n = f.num_layers()
-    return Parts((RWKV(num_layers=n, hidden_size=hidden, num_heads=inner // size, head_size=size),))
-
-
-def rwkv4(f: Fields) -> Parts:
-    """RWKV 4: three vectors of attention_hidden_size (the hidden size if absent)."""
-    from aelius_math.cache_kinds import RWKV4
-
-    hidden = f.count("hidden_size")
-    inner = f.count("attention_hidden_size", default=hidden)
-    return Parts((RWKV4(num_layers=f.num_layers(), hidden_size=hidden, attention_hidden_size=inner),))
-
-
-def xlstm(f: Fields) -> Parts:
-    """xLSTM: heads of qk_dim_factor and v_dim_factor (0.5 and 1) times the width, each rounded up to a multiple of 64."""
-    from aelius_math.cache_kinds import XLSTM
-
-    hidden, heads = f.count("hidden_size", "embedding_dim"), f.count("num_heads")
-    from fractions import Fraction  # exact, and needed here only
-
-    widths = []
-    for field, fixed in (("qk_dim_factor", 0.5), ("v_dim_factor", 1.0)):
-        factor = f.raw(field)
-        factor = fixed if factor is None else factor
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 64:
-            raise f.wrong(field, "a number above 0 and of at most 64")
-        widths.append(round_up(-int(-Fraction(factor) * hidden // 1), 64) // heads)
-    n = f.num_layers("num_hidden_layers", "num_blocks")
-    dtype = f.dtype("inference_state_dtype") or "fp32"
-    return Parts((XLSTM(num_layers=n, num_heads=heads, qk_head_dim=widths[0], v_head_dim=widths[1], state_dtype=dtype),))

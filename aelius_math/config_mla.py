@@ -38,10 +38,11 @@ def mla(
     mtp: tuple[str, ...] = NEXTN,
     caches: int = 1,
 ) -> Reader:
-    """A reader for MLA models; `caches` is how many each layer holds, `indexed` tells which layers keep index keys.
+    """A reader for MLA models; `caches` is how many each layer holds, `indexed` tells which layers keep index
+    keys.
 
-    A MTP layer is like the model's, with index keys of its own where the model has any. kv_lora_rank null or use_mla
-    false (DeepSeek-VL2-Tiny, DeepSeek-OCR): plain attention, as in DeepSeek's first model.
+    A MTP layer is like the model's, with index keys of its own where the model has any. kv_lora_rank null or
+    use_mla false (DeepSeek-VL2-Tiny, DeepSeek-OCR): plain attention, as in DeepSeek's first model.
     """
     plain = attention(Heads(head_dim=(), mha=True), layers=layers, mtp=mtp)
 
@@ -64,12 +65,14 @@ def every_layer(f: Fields, n: int) -> Sequence[bool]:
     if not f.has("layer_types"):
         return [True] * n
     words = {"indexed_attention": True, "deepseek_sparse_attention": True, "full_attention": False}
-    return [chosen(f, "layer_types", index, word, words) for index, word in enumerate(f.words("layer_types", n))]
+    return [
+        chosen(f, "layer_types", index, word, words) for index, word in enumerate(f.words("layer_types", n))
+    ]
 
 
 def glm_indexers(f: Fields, n: int) -> Sequence[bool]:
-    """GLM-5 and after: indexer_types; else index_topk_pattern of F and S; else by index_topk_freq (1: all full) and
-    index_skip_topk_offset (2). A shared layer uses another's choice and keeps no index keys."""
+    """GLM-5 and after: indexer_types; else index_topk_pattern of F and S; else by index_topk_freq (1: all
+    full) and index_skip_topk_offset (2). A shared layer uses another's choice and keeps no index keys."""
     words = {"full": True, "shared": False, "F": True, "S": False}
     if f.has("indexer_types"):
         stated = f.words("indexer_types", n)
@@ -107,9 +110,10 @@ V4_RATIOS = {0: "sliding_attention", 4: "compressed_sparse_attention", 128: "hea
 
 
 def deepseek_v4(f: Fields) -> Parts:
-    """DeepSeek-V4: each layer keeps one vector a token (head_dim wide, K and V in one) for the last sliding_window
-    tokens; a compressed one also keeps a vector for each so many tokens of the past, a sparse one an index key beside.
-    Entries beyond num_hidden_layers are the MTP layers'; what those keep is not established.
+    """DeepSeek-V4: each layer keeps one vector a token (head_dim wide, K and V in one) for the last
+    sliding_window tokens; a compressed one also keeps a vector for each so many tokens of the past, a sparse
+    one an index key beside. Entries beyond num_hidden_layers are the MTP layers'; what those keep is not
+    established.
     """
     from aelius_math.cache_kinds import CompressedMLA, SlidingMLA
 
@@ -135,7 +139,9 @@ def deepseek_v4(f: Fields) -> Parts:
         sparse: lambda count: compressed(sparse, f.count("index_head_dim"))(count),
     }  # fmt: skip
     window = f.count("sliding_window", most=LARGEST)
-    near = SlidingMLA(num_layers=n, kv_lora_rank=head_dim - rope, qk_rope_head_dim=rope, sliding_window=window)
+    near = SlidingMLA(
+        num_layers=n, kv_lora_rank=head_dim - rope, qk_rope_head_dim=rope, sliding_window=window
+    )
     return Parts((near, *stack(v4_kinds(f, n), make, kinds_field(f))))
 
 

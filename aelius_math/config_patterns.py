@@ -1,4 +1,5 @@
-"""Which layer is of which kind, in the words of transformers' layer_types: stated, or as a model's class makes it.
+"""Which layer is of which kind, in the words of transformers' layer_types: stated, or as a model's class
+makes it.
 
 Class facts cite transformers 5.24.0, models/NAME/configuration_NAME.py, unless another source is named.
 """
@@ -18,7 +19,8 @@ def all_full(f: Fields, n: int) -> Sequence[str]:
 
 
 def all_sliding(fixed: int | None = None) -> Kinds:
-    """Every layer slides where sliding_window is a number; `fixed` is the class's window where the field is absent."""
+    """Every layer slides where sliding_window is a number; `fixed` is the class's window where the field is
+    absent."""
 
     def kinds(f: Fields, n: int) -> Sequence[str]:
         slides = f.has("sliding_window") or (fixed is not None and "sliding_window" not in f.values)
@@ -28,7 +30,8 @@ def all_sliding(fixed: int | None = None) -> Kinds:
 
 
 def switched(kinds: Kinds) -> Kinds:
-    """Kinds that count only where use_sliding_window is true and sliding_window a number (false where absent)."""
+    """Kinds that count only where use_sliding_window is true and sliding_window a number (false where
+    absent)."""
 
     def kinds_if(f: Fields, n: int) -> Sequence[str]:
         on = f.flag("use_sliding_window", False) and f.has("sliding_window")
@@ -53,7 +56,8 @@ def from_layer(field: str, fixed: int | None = None) -> Kinds:
 
 
 def layer_types(otherwise: Kinds) -> Kinds:
-    """The config's layer_types, one for each layer; where it has none, what the class makes of the other fields."""
+    """The config's layer_types, one for each layer; where it has none, what the class makes of the other
+    fields."""
 
     def kinds(f: Fields, n: int) -> Sequence[str]:
         return f.words("layer_types", n) if f.has("layer_types") else otherwise(f, n)
@@ -62,7 +66,8 @@ def layer_types(otherwise: Kinds) -> Kinds:
 
 
 def every(period: int, *fields: str, most: str = "sliding_attention", at: int = -1) -> Kinds:
-    """Of each `period` layers one is full, the last of them or that numbered `at`; a field may state the period."""
+    """Of each `period` layers one is full, the last of them or that numbered `at`; a field may state the
+    period."""
 
     def kinds(f: Fields, n: int) -> Sequence[str]:
         step = f.count(*fields, default=period) if fields else period
@@ -72,8 +77,8 @@ def every(period: int, *fields: str, most: str = "sliding_attention", at: int = 
 
 
 def llama4_kinds(f: Fields, n: int) -> Sequence[str]:
-    """no_rope_layers has 0 for the full layers; absent or empty, every no_rope_layer_interval-th is full (4). No
-    attention_chunk_size: all are full."""
+    """no_rope_layers has 0 for the full layers; absent or empty, every no_rope_layer_interval-th is full (4).
+    No attention_chunk_size: all are full."""
     if not f.has("attention_chunk_size"):
         return all_full(f, n)
     if f.raw("no_rope_layers"):
@@ -90,8 +95,9 @@ def mimo_pattern(f: Fields, n: int) -> Sequence[str]:
 
 
 def exaone4_kinds(f: Fields, n: int) -> Sequence[str]:
-    """EXAONE 4: sliding_window_pattern is a word such as "LLLG" over and over, or a number: every such layer is full.
-    The last layer is full in either case of the word (models/exaone4, docstring). No window: all are full."""
+    """EXAONE 4: sliding_window_pattern is a word such as "LLLG" over and over, or a number: every such layer
+    is full. The last layer is full in either case of the word (models/exaone4, docstring). No window: all are
+    full."""
     if not f.has("sliding_window"):
         return all_full(f, n)
     word = f.raw("sliding_window_pattern")
@@ -99,7 +105,9 @@ def exaone4_kinds(f: Fields, n: int) -> Sequence[str]:
         return every(4, "sliding_window_pattern")(f, n)
     if not word or set(word) - {"L", "G"}:
         raise f.wrong("sliding_window_pattern", "a word of L and G, or a whole number")
-    kinds = ["sliding_attention" if word[index % len(word)] == "L" else "full_attention" for index in range(n)]
+    kinds = [
+        "sliding_attention" if word[index % len(word)] == "L" else "full_attention" for index in range(n)
+    ]
     return [*kinds[:-1], "full_attention"]
 
 
@@ -126,11 +134,14 @@ def smollm3_kinds(f: Fields, n: int) -> Sequence[str]:
 def qwen2_moe_kinds(f: Fields, n: int) -> Sequence[str]:
     """Qwen1.5 and 2 MoE: with use_sliding_window every other layer below max_window_layers (28) slides."""
     most = f.count("max_window_layers", default=28, least=0)
-    return ["sliding_attention" if index % 2 == 0 and index < most else "full_attention" for index in range(n)]
+    return [
+        "sliding_attention" if index % 2 == 0 and index < most else "full_attention" for index in range(n)
+    ]
 
 
 def ends(period: int, first: bool = False) -> Kinds:
-    """The last layer is full, and every period-th before it (Muse), or every period-th from the start (Beam)."""
+    """The last layer is full, and every period-th before it (Muse), or every period-th from the start
+    (Beam)."""
 
     def kinds(f: Fields, n: int) -> Sequence[str]:
         shift = 0 if first else n % period

@@ -4,21 +4,26 @@
 |---|---|
 | `block_count` | layers, those of multi-token prediction included |
 | `nextn_predict_layers` | how many of them, at the end, are for multi-token prediction |
-| `attention.head_count`, `attention.head_count_kv` | heads and KV heads, a number or one for each layer; KV heads absent: as many as heads |
+| `attention.head_count` | heads, a number or one for each layer |
+| `attention.head_count_kv` | KV heads, likewise; absent: as many as heads |
 | `attention.key_length`, `attention.value_length` | width of K and V; absent: `embedding_length` over heads |
 | `attention.key_length_swa`, `attention.value_length_swa` | the same of sliding layers |
-| `attention.sliding_window`, `attention.sliding_window_pattern` | window; of each so many layers the last is full, or one truth for each layer (true slides) |
+| `attention.sliding_window` | tokens of the window |
+| `attention.sliding_window_pattern` | of so many layers the last is full; or a truth for each (true slides) |
 | `attention.shared_kv_layers` | how many layers, at the end, use another's cache |
-| `attention.kv_lora_rank`, `attention.key_length_mla`, `rope.dimension_count` | MLA; without `key_length_mla` the file is an old one, whose K and V are kept in full |
+| `attention.kv_lora_rank`, `rope.dimension_count` | the two parts of an MLA vector |
+| `attention.key_length_mla` | MLA is on; without it the file is an old one, whose K and V are kept in full |
 | `attention.indexer.key_length` | width of index keys |
-| `full_attention_interval`, `attention.recurrent_layers` | every such layer is full; or one truth for each layer |
-| `ssm.conv_kernel`, `ssm.inner_size`, `ssm.state_size`, `ssm.group_count`, `ssm.time_step_rank` | recurrent layers; the last is their number of heads |
+| `full_attention_interval` | every such layer is full |
+| `attention.recurrent_layers` | instead of it, a truth for each layer |
+| `ssm.conv_kernel`, `ssm.inner_size`, `ssm.state_size` | kernel, inner width and state of recurrent layers |
+| `ssm.group_count`, `ssm.time_step_rank` | their groups (or K heads) and heads |
 | `kda.head_dim`, `shortconv.l_cache`, `wkv.head_size` | KDA, short convolutions, RWKV |
-| `feed_forward_length` | of a layer without KV heads: 0 makes it recurrent, more makes it an MLP (Nemotron-H) |
+| `feed_forward_length` | Nemotron-H, a layer without KV heads: 0 makes it recurrent, more an MLP |
 | `context_length` | tokens |
 
-llama.cpp keeps both parts of a recurrent state in fp32. Without a key that its code needs a file is refused, and so is an
-architecture that is not listed here.
+llama.cpp keeps both parts of a recurrent state in fp32. Without a key that its code needs a file is refused,
+and so is an architecture that is not listed here.
 """
 
 from __future__ import annotations
@@ -42,28 +47,31 @@ from aelius_math.config_fields import Fields, merge
 from aelius_math.model import Model
 from aelius_math.units import LARGEST, AeliusError, whole
 
-PLAIN = frozenset(
-    "llama qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe qwen3vl qwen3vlmoe gemma phi2 phi3 phimoe starcoder starcoder2 "
-    "command-r chatglm glm4 glm4moe granite granitemoe falcon gpt2 gptj gptneox mpt bloom stablelm baichuan internlm2 "
-    "orion xverse minicpm dbrx arctic olmo olmoe nemotron exaone deci openelm smollm3 arcee apertus ernie4_5 "
-    "ernie4_5-moe hunyuan-dense hunyuan-moe minimax-m2 seed_oss dots1 bailingmoe bailingmoe2 bitnet jais deepseek "
-    "mistral3 grok".split()
-)
+PLAIN = frozenset({
+    "llama", "qwen", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe", "gemma",
+    "phi2", "phi3", "phimoe", "starcoder", "starcoder2", "command-r", "chatglm", "glm4", "glm4moe",
+    "granite", "granitemoe", "falcon", "gpt2", "gptj", "gptneox", "mpt", "bloom", "stablelm", "baichuan",
+    "internlm2", "orion", "xverse", "minicpm", "dbrx", "arctic", "olmo", "olmoe", "nemotron", "exaone",
+    "deci", "openelm", "smollm3", "arcee", "apertus", "ernie4_5", "ernie4_5-moe", "hunyuan-dense",
+    "hunyuan-moe", "minimax-m2", "seed_oss", "dots1", "bailingmoe", "bailingmoe2", "bitnet", "jais",
+    "deepseek", "mistral3", "grok",
+})  # fmt: skip
 """Architectures whose layers are all full in llama.cpp, whatever window the model was trained with."""
 
 WINDOWED: dict[str, int | None] = {
-    "gemma2": 2, "gemma3": 6, "gemma3n": 5, "gemma4": None, "cohere2": 4, "gpt-oss": 2, "exaone4": 4, "exaone-moe": 4,
-    "olmo2": 4, "afmoe": 4, "llama4": 4, "mimo2": None, "step35": None, "laguna": None,
+    "gemma2": 2, "gemma3": 6, "gemma3n": 5, "gemma4": None, "cohere2": 4, "gpt-oss": 2, "exaone4": 4,
+    "exaone-moe": 4, "olmo2": 4, "afmoe": 4, "llama4": 4, "mimo2": None, "step35": None, "laguna": None,
 }  # fmt: skip
-"""Architectures with windows: of each so many layers the last is full, where the file does not say; None: it must."""
+"""Architectures with windows: of each so many layers the last is full, where the file does not say; None: it must.
+src/models/ of ggml-org/llama.cpp: set_swa_pattern(n) lets layer il slide where il % n < n - 1."""
 
 LLAMA_MAX_LAYERS = 512  # src/llama-hparams.h
 LLAMA4_CHUNK = 8192  # a constant in llama.cpp, not a key
 
-MIXED = frozenset(
-    "qwen3next qwen35 qwen35moe mamba mamba2 jamba falcon-h1 granitehybrid nemotron_h nemotron_h_moe lfm2 lfm2moe "
-    "kimi-linear rwkv6 rwkv7".split()
-)
+MIXED = frozenset({
+    "qwen3next", "qwen35", "qwen35moe", "mamba", "mamba2", "jamba", "falcon-h1", "granitehybrid",
+    "nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe", "kimi-linear", "rwkv6", "rwkv7",
+})  # fmt: skip
 LATENT = frozenset(("deepseek2", "deepseek32", "kimi-linear"))
 DELTA = frozenset(("qwen3next", "qwen35", "qwen35moe"))
 
@@ -88,7 +96,10 @@ def model_from_gguf(keys: Mapping[str, object], *, dtype: str | None = None) -> 
     arch = everything.text("general.architecture")
     if arch not in PLAIN | LATENT | MIXED and arch not in WINDOWED:
         raise everything.wrong("general.architecture", "an architecture that this version reads")
-    f = Keys({key.removeprefix(arch + "."): value for key, value in keys.items() if key.startswith(arch + ".")}, arch + ".")
+    f = Keys(
+        {key.removeprefix(arch + "."): value for key, value in keys.items() if key.startswith(arch + ".")},
+        arch + ".",
+    )
     n_all = f.count("block_count", most=LLAMA_MAX_LAYERS)
     nextn = f.count("nextn_predict_layers", default=0, least=0, most=n_all - 1)
     n = n_all - nextn
@@ -105,7 +116,8 @@ def model_from_gguf(keys: Mapping[str, object], *, dtype: str | None = None) -> 
 
 
 def layer(f: Keys, arch: str, index: int, n: int, extra: bool) -> Sequence[Layers]:
-    """What one layer keeps: nothing, one thing, or attention and a state side by side. `extra`: it is for MTP."""
+    """What one layer keeps: nothing, one thing, or attention and a state side by side. `extra`: it is for
+    MTP."""
     if arch == "falcon-h1":
         return [attention(f, arch, index, n), recurrent(f, arch)]
     if not extra and is_recurrent(f, arch, index, n):
@@ -151,16 +163,25 @@ def recurrent(f: Keys, arch: str) -> Layers:
     if inner % heads:
         raise f.wrong("ssm.time_step_rank", f"a divisor of ssm.inner_size, {inner}")
     if arch in DELTA:
-        return GatedDeltaNet(**kept, num_k_heads=groups, num_v_heads=heads, head_k_dim=state, head_v_dim=inner // heads,
+        return GatedDeltaNet(**kept, num_k_heads=groups, num_v_heads=heads,
+                             head_k_dim=state, head_v_dim=inner // heads,
                              conv_kernel_size=kernel)  # fmt: skip
-    return Mamba2(**kept, num_heads=heads, head_dim=inner // heads, n_groups=groups, state_size=state, conv_kernel_size=kernel)
+    return Mamba2(
+        **kept,
+        num_heads=heads,
+        head_dim=inner // heads,
+        n_groups=groups,
+        state_size=state,
+        conv_kernel_size=kernel,
+    )
 
 
 def attention(f: Keys, arch: str, index: int, n: int) -> Layers:
     """A layer that attends, with the heads and width that its number has."""
     if arch in LATENT and f.has("attention.key_length_mla"):
         return MLA(
-            num_layers=1, kv_lora_rank=f.count("attention.kv_lora_rank"), qk_rope_head_dim=f.count("rope.dimension_count"),
+            num_layers=1, kv_lora_rank=f.count("attention.kv_lora_rank"),
+            qk_rope_head_dim=f.count("rope.dimension_count"),
             index_head_dim=f.optional("attention.indexer.key_length"),
         )  # fmt: skip
     heads = f.each("attention.head_count", n)[index]
@@ -168,7 +189,11 @@ def attention(f: Keys, arch: str, index: int, n: int) -> Layers:
     slides = arch in WINDOWED and sliding(f, arch, index, n)
     widths = []
     for part in ("key", "value"):
-        own = f"attention.{part}_length_swa" if slides and f.has(f"attention.{part}_length_swa") else f"attention.{part}_length"
+        own = (
+            f"attention.{part}_length_swa"
+            if slides and f.has(f"attention.{part}_length_swa")
+            else f"attention.{part}_length"
+        )
         if not f.has(own) and (heads == 0 or f.count("embedding_length") % heads):
             raise f.wrong(own, "a whole number of at least 1")
         widths.append(f.optional(own) or f.count("embedding_length") // heads)
@@ -178,7 +203,9 @@ def attention(f: Keys, arch: str, index: int, n: int) -> Layers:
         return FullAttention(**plain, head_size_v=value)
     if arch == "llama4":
         return ChunkedAttention(**plain, head_size_v=value, attention_chunk_size=LLAMA4_CHUNK)
-    return SlidingWindow(**plain, head_size_v=value, sliding_window=f.count("attention.sliding_window", most=LARGEST))
+    return SlidingWindow(
+        **plain, head_size_v=value, sliding_window=f.count("attention.sliding_window", most=LARGEST)
+    )
 
 
 def sliding(f: Keys, arch: str, index: int, n: int) -> bool:

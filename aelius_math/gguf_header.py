@@ -1,8 +1,9 @@
 """The key-value header of a GGUF file, read within its bounds; tensors are not looked at.
 
-Written out here because a header is all that is needed: the `gguf` package goes through every token of the vocabulary
-as numpy arrays, reads all tensor entries, and takes what lies past the end of a broken file for empty arrays. The two
-read the same values (tests/unit/test_gguf.py holds a file that the package wrote). Layout: ggml, docs/gguf.md.
+Written out here because a header is all that is needed: the `gguf` package goes through every token of the
+vocabulary as numpy arrays, reads all tensor entries, and takes what lies past the end of a broken file for
+empty arrays. The two read the same values (tests/unit/test_gguf.py holds a file that the package wrote).
+Layout: ggml, docs/gguf.md.
 """
 
 from __future__ import annotations
@@ -14,7 +15,19 @@ from typing import BinaryIO
 from aelius_math.units import AeliusError
 
 MAGIC = b"GGUF"
-SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+SCALARS = {
+    0: "<B",
+    1: "<b",
+    2: "<H",
+    3: "<h",
+    4: "<I",
+    5: "<i",
+    6: "<f",
+    7: "<?",
+    10: "<Q",
+    11: "<q",
+    12: "<d",
+}
 STRING, ARRAY = 8, 9
 MOST_KEYS = 65_536
 MOST_KEPT = 16_384
@@ -86,7 +99,8 @@ class Cursor:
 
 
 def header(file: BinaryIO, where: str) -> dict[str, object]:
-    """The keys and values of a GGUF file: numbers, truths, texts, lists of numbers, and None for longer arrays."""
+    """The keys and values of a GGUF file: numbers, truths, texts, lists of numbers, and None for longer
+    arrays."""
     try:
         data: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):

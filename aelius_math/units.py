@@ -83,7 +83,9 @@ def parse_bytes(text: object, field: str = "size") -> int:
     match = _SIZE.fullmatch(text) if isinstance(text, str) and len(text) < 100 else None
     if match is None or (match[2] or "B") not in BYTE_UNITS:
         raise AeliusError(field, text, expected)
-    from fractions import Fraction  # exact; loaded where a text is read, as it costs a command's start some ms
+    from fractions import (
+        Fraction,  # exact; loaded where a text is read, as it costs a command's start some ms
+    )
 
     size = Fraction(match[1].replace(",", "").replace("_", "")) * BYTE_UNITS[match[2] or "B"]
     return whole(field, int(size), 0)
