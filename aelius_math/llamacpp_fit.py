@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from aelius_math.cache import Recurrent
-from aelius_math.llamacpp_builds import BUILDS, FIT_CTX, FIT_TARGET_MIB, REPLAYED_27B, is_qwen_27b, mib_bytes
+from aelius_math.llamacpp_builds import FIT_CTX, FIT_TARGET_MIB, REPLAYED_27B, is_qwen_27b, mib_bytes
 from aelius_math.llamacpp_case import (
     Block,
     Case,
@@ -57,6 +57,7 @@ class Fit:
     projected_bytes: int | None
     free_bytes: int
     margin_bytes: int
+    draft_in_margin_bytes: int
     leave_bytes: int | None
     deficit_bytes: int | None
     counted_twice_bytes: int
@@ -76,9 +77,7 @@ class Fit:
         """Bytes on the device once loaded, the MTP context with them, vision without; what the pass moved is off."""
         if self.projected_bytes is None or self.moved_bytes is None:
             return None
-        draft = self.memory.draft_kv_bytes, self.memory.compute_draft_bytes
-        beside = sum(size or 0 for size in draft) if BUILDS[self.build].draft_in_margin else 0
-        return self.projected_bytes + beside - self.moved_bytes
+        return self.projected_bytes + self.draft_in_margin_bytes - self.moved_bytes
 
     @property
     def projected_mib(self) -> float | None:
@@ -115,11 +114,11 @@ class Decision(NamedTuple):
     action: str
 
 
-def evicted(blocks: Sequence[Block], found: Memory, over: int, at_least: int = 0) -> int:
+def evicted(blocks: Sequence[Block], found: Memory, over: int) -> int:
     """Layers [int] that leave the device, layer 0 first, until at least `over` bytes are gone."""
     gone = count = 0
     for block in blocks:
-        if gone >= over and count >= at_least:
+        if gone >= over:
             break
         gone += block_bytes(block, found)
         count += 1
@@ -164,10 +163,10 @@ def fit(
     if compute_mib is not None:
         constant = mib_bytes("compute_mib", compute_mib) - found.compute_growing_bytes
         if constant < 0:
-            least = found.compute_growing_bytes / MIB
-            raise AeliusError(
-                "compute_mib", compute_mib, f"at least the {least:.2f} MiB that follow from the context"
+            expected = (
+                f"at least the {found.compute_growing_bytes / MIB:.2f} MiB that follow from the context"
             )
+            raise AeliusError("compute_mib", compute_mib, expected)
     total = units_total(model, context)
     skipped = left_out(n_gpu_layers, total, blocks)
     case = Case(
@@ -177,7 +176,7 @@ def fit(
         weights=weights,
         target=mib_bytes("fit_target_mib", fit_target_mib) + mib_bytes("vision_mib", vision_mib),
         constant=constant,
-        skipped=tuple(blocks[:skipped]) if blocks and skipped else (),
+        skipped=tuple(blocks or ())[:skipped],
     )
     used, margin, known = case.needs(context.n_ctx)
     leave, deficit = room(used, free, margin)
@@ -192,6 +191,7 @@ def fit(
         projected_bytes=used if known else None,
         free_bytes=free,
         margin_bytes=margin,
+        draft_in_margin_bytes=margin - case.target,
         leave_bytes=leave if known else None,
         deficit_bytes=deficit if known else None,
         counted_twice_bytes=twice,
@@ -256,8 +256,7 @@ def decide(case: Case, total: int | None, blocks: Sequence[Block] | None, abort:
         return Decision("evict", 0, n_ctx, action)
     if not blocks or total is None or not known:
         return Decision("evict", None, n_ctx, action + "whole layers move to the CPU, layer 0 first")
-    least = 1 if case.model.mtp_layers and not rules.fit_counts_mtp_block else 0
-    moved = evicted(blocks, memory(case.model, at(context, n_ctx)), used - target, least)
+    moved = evicted(blocks, memory(case.model, at(context, n_ctx)), used - target)
     return Decision(
         "evict", moved, n_ctx, action + f"{moved} of {len(blocks)} layers move to the CPU, layer 0 first"
     )

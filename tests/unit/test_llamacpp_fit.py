@@ -133,6 +133,7 @@ def test_leaving_just_the_margin_fits_and_a_byte_less_does_not():
     exact = (used + 1024 * MIB) / MIB
     enough = fit(QWEN_27B, context, free_mib=exact, weights_mib=WEIGHTS)
     assert (enough.verdict, enough.deficit_bytes, enough.leave_bytes) == ("fits", 0, 1024 * MIB)
+    assert (enough.n_ctx, enough.memory.n_ctx_seq) == (65_536, 32_768)
     short = fit(QWEN_27B, context, free_mib=exact - 2**-20, weights_mib=WEIGHTS)
     assert (short.verdict, short.deficit_bytes, short.layers_kept) == ("evict", 1, 65)
 
@@ -153,6 +154,8 @@ def test_what_is_on_the_device_is_the_same_in_july_whose_projection_leaves_the_d
         july, october = at(80, free, flags=JULY), at(80, free, flags=OCTOBER)
         assert july.on_device_bytes == october.on_device_bytes
         assert july.projected_bytes < october.projected_bytes
+        own = {"compute_mib": 600}
+        assert at(80, free, flags=JULY, **own).on_device_bytes == at(80, free, flags=OCTOBER, **own).on_device_bytes
     assert fit(QWEN_27B, Context(n_ctx=4096), free_mib=1, weights_mib=16_000).on_device_bytes is None
 
 
@@ -197,8 +200,8 @@ def test_how_many_layers_move_is_not_said_where_their_weights_are_not_known():
 def test_layers_given_by_the_caller_move_one_by_one_from_the_front():
     context = Context(n_ctx=4096)
     cache = memory(LLAMA_8B, context).kv_bytes // 32
-    for moved in (1, 2, 5):
-        over = (moved - 1) * (100 * MIB + cache) + 1
+    layer = 100 * MIB + cache
+    for moved, over in [(1, 1), (1, layer), (2, layer + 1), (2, 2 * layer), (5, 4 * layer + 1)]:
         used = 4000 * MIB + 512 * MIB + 100 * MIB
         free = (used + 1024 * MIB - over) / MIB
         found = fit(LLAMA_8B, context, free_mib=free, weights_mib=4000, compute_mib=100, blocks=blocks(LLAMA_8B, 100))
@@ -238,6 +241,12 @@ def test_the_fused_kernel_goes_off_in_july_when_a_layer_moves_and_drafts_are_ver
     assert at(64, 22_193, **july).fused_ops is True
     assert at(80, 20_996, n_gpu_layers=99, **july).fused_ops is True
     assert at(80, 20_996, **october).fused_ops is True
+    assert at(80, 20_996, n_gpu_layers=63, **july).fused_ops is False
+    drafted = Context(n_ctx=80 * 1024, draft_max=3, **JULY)
+    assert fit(QWEN_27B, drafted, free_mib=20_000, weights_mib=16_387).fused_ops is False
+    unmeasured = Context(n_ctx=4096, draft_max=3, n_ubatch=1024, **JULY)
+    found = fit(QWEN_27B, unmeasured, free_mib=30_000, weights_mib=WEIGHTS)
+    assert (found.verdict, found.fused_ops, found.layers_kept) == ("unknown", None, None)
     undrafted = Context(n_ctx=80 * 1024, **JULY)
     assert fit(QWEN_27B, undrafted, free_mib=18_000, weights_mib=WEIGHTS).fused_ops is None
     plain = fit(LLAMA_8B, Context(n_ctx=4096), free_mib=1000, weights_mib=4000, compute_mib=100)
@@ -346,6 +355,16 @@ def test_an_unset_context_that_is_too_large_at_its_floor_goes_on_to_move_layers_
     assert "to 4096; failed to fit params" in aborted.action
 
 
+def test_a_floor_that_just_fits_is_kept_and_a_byte_less_moves_a_layer():
+    context = Context(n_ctx=None, type_k="q8_0", type_v="q8_0")
+    floor = fit(QWEN_27B, Context(n_ctx=4096, type_k="q8_0", type_v="q8_0"), free_mib=1, weights_mib=WEIGHTS)
+    exact = (floor.projected_bytes + floor.margin_bytes) / MIB
+    found = fit(QWEN_27B, context, free_mib=exact, weights_mib=WEIGHTS)
+    assert (found.verdict, found.n_ctx, found.layers_kept) == ("context reduced", 4096, 65)
+    found = fit(QWEN_27B, context, free_mib=exact - 2**-20, weights_mib=WEIGHTS)
+    assert (found.verdict, found.n_ctx, found.layers_kept) == ("evict", 4096, 64)
+
+
 def test_a_context_set_by_the_user_or_asked_for_in_full_is_not_shrunk():
     for n_ctx in (262_144, 0):
         found = fit(QWEN_27B, Context(n_ctx=n_ctx, type_k="q8_0", type_v="q8_0"), free_mib=22_000, weights_mib=WEIGHTS)
@@ -357,6 +376,7 @@ def test_a_model_no_longer_than_the_floor_is_not_shrunk():
     short = Model(name="short", layers=QWEN_27B.layers, max_position_embeddings=4096)
     found = fit(short, Context(n_ctx=None), free_mib=14_000, weights_mib=WEIGHTS)
     assert (found.verdict, found.n_ctx) == ("evict", 4096)
+    assert "context size" not in found.action
 
 
 # by hand: what is not known
@@ -375,6 +395,8 @@ def test_the_callers_own_compute_buffer_stands_in_for_a_constant():
     assert (found.verdict, found.projected_mib) == ("fits", 4000 + 512 + 104)
     doubled = fit(LLAMA_8B, Context(n_ctx=8192), free_mib=20_000, weights_mib=4000, compute_mib=108)
     assert doubled.wall_tokens == found.wall_tokens
+    least = fit(LLAMA_8B, Context(n_ctx=4096), free_mib=20_000, weights_mib=4000, compute_mib=4)
+    assert least.projected_mib == 4000 + 512 + 4
     measured = fit(QWEN_27B, Context(n_ctx=4096), free_mib=20_000, weights_mib=WEIGHTS, compute_mib=200)
     assert measured.projected_mib == WEIGHTS + 256 + 149.625 + 200
 
