@@ -162,7 +162,7 @@ def fit_devices(
     output_mib: float,
     free_mib: Sequence[float],
     compute_mib: Sequence[float],
-    mtp_mib: float = 0,
+    mtp_mib: float | None = None,
     fit_target_mib: float | Sequence[float] = FIT_TARGET_MIB,
     vision_mib: float = 0,
     n_gpu_layers: int | None = None,
@@ -188,7 +188,9 @@ def fit_devices(
         raise AeliusError(
             "draft_max", context.draft_max, "0: the model has no MTP layers, its drafter is not known"
         )
-    mtp = [mib_bytes("mtp_mib", mtp_mib)] if loads_mtp(model, context) else []
+    mtp = (
+        [mib_bytes("mtp_mib", mtp_mib)] if loads_mtp(model, context) else []
+    )  # None is refused where it counts
     layout = Layout(
         model=model,
         context=context,
@@ -272,9 +274,8 @@ def shrunk(
     """Tokens [int] to which an unset context shrinks: half a layer a device, and half of one more, are kept back."""
     context = layout.context
     streams = context.streams if context.rules.context_per_slot else 1
-    full, floor = context.asked(layout.model.max_position_embeddings), FIT_CTX * streams
-    if full <= floor:
-        return full
+    full = context.asked(layout.model.max_position_embeddings)
+    floor = min(full, FIT_CTX * streams)
     layers = layout.total - 1 if context.rules.fit_counts_mtp_block else len(layout.blocks)
     target -= (len(free) + 1) * (layout.weights() // layers) // 2
     at_floor = layout.lay(counts, free, margins, memory(layout.model, at(context, floor)))

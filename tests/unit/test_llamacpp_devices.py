@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llamacpp_models import QWEN_27B, full
+from llamacpp_models import QWEN_27B, delta, full, slides
 
 from aelius_math.llamacpp import Block, Context, fit, fit_devices, memory
 from aelius_math.llamacpp_builds import REPLAYED_27B
 from aelius_math.llamacpp_case import blocks_of
-from aelius_math.llamacpp_devices import fill, split_by_free
+from aelius_math.llamacpp_devices import Layout, fill, split_by_free
 from aelius_math.model import Model
 from aelius_math.units import MIB, AeliusError
 
@@ -136,6 +136,114 @@ def test_one_device_is_decided_as_the_pass_for_one_device_does():
             (device,) = many.projected
             wants = device.used_bytes + device.margin_bytes
             assert abs(wants - one.projected_bytes - one.margin_bytes) < MIB
+
+
+# 4 recurrent layers, then 4 of attention, MTP and the output: units 0 to 9.
+HYBRID = Model(
+    name="hybrid",
+    layers=(delta(4, 1, 2), full(4, 8, 128)),
+    mtp_layers=(full(1, 8, 128),),
+    max_position_embeddings=32_768,
+)
+HYBRID_BLOCKS = tuple(Block(layer=layer, weights_bytes=100 * MIB) for layer in HYBRID.layers for _ in range(4))
+QUANTISED = {"type_k": "q8_0", "type_v": "q8_0", "type_k_draft": "q8_0", "type_v_draft": "q8_0"}
+
+
+def laid(context, tail=(300, 500), blocks=HYBRID_BLOCKS, of=HYBRID):
+    return Layout(model=of, context=context, blocks=blocks, tail=tail, constants=(7, 9)), memory(of, context)
+
+
+def test_what_grows_is_counted_on_the_devices_that_attend_and_the_one_that_drafts():
+    layout, found = laid(Context(n_ctx=1024, draft_max=1, **QUANTISED))
+    main = found.mask_bytes + found.scratch_bytes
+    draft = found.draft_mask_bytes + found.draft_scratch_bytes
+    assert (main, draft) == (5 * MIB, 5 * MIB)
+    slices = {(0, 4): (0, 0), (4, 4): (main, 0), (0, 8): (main, 0), (3, 2): (main, 0), (4, 5): (main, draft),
+              (8, 1): (0, draft), (8, 2): (0, draft), (9, 1): (0, 0), (0, 10): (main, draft)}  # fmt: skip
+    assert {units_: layout.growing(*units_, found) for units_ in slices} == slices
+    layout, found = laid(Context(n_ctx=1024), tail=(500,))
+    assert layout.growing(8, 1, found) == (0, 0)
+
+
+def test_windows_and_states_alone_grow_nothing_on_a_device():
+    windows = Model(name="windows", layers=(slides(2, 8, 128, 512), full(2, 8, 128), delta(2, 1, 2)))
+    blocks = tuple(Block(layer=layer, weights_bytes=0) for layer in windows.layers for _ in range(2))
+    layout, found = laid(Context(n_ctx=4096), blocks=blocks, of=windows)
+    assert [layout.growing(start, 2, found)[0] for start in (0, 2, 4)] == [0, 4 * MIB, 0]
+
+
+def test_a_device_needs_its_units_their_caches_its_constant_and_the_draft_beside():
+    layout, found = laid(Context(n_ctx=1024, draft_max=1, **QUANTISED))
+    state, cache = found.recurrent_bytes // 4, found.kv_bytes // 4
+    assert layout.needs(0, 0, 4, found) == (4 * (100 * MIB + state) + 7, 0)
+    assert layout.needs(1, 4, 6, found) == (4 * (100 * MIB + cache) + 800 + 5 * MIB + 9, found.draft_kv_bytes + 5 * MIB)
+    assert layout.needs(1, 9, 1, found) == (509, 0)
+    assert layout.needs(0, 5, 0, found) == (0, 0)
+
+
+def test_july_keeps_the_draft_beside_and_october_among_what_is_used():
+    for build, beside in (("jul", True), ("oct", False)):
+        layout, found = laid(Context(n_ctx=1024, draft_max=1, build=build, **QUANTISED))
+        draft = found.draft_kv_bytes + 5 * MIB
+        first, last = layout.lay([4, 6], [10_000 * MIB] * 2, [50, 60], found)
+        assert (first.margin_bytes, last.margin_bytes) == (50, 60 + draft * beside)
+        assert last.used_bytes == layout.needs(1, 4, 6, found)[0] + draft * (not beside)
+        assert last.leave_bytes == 10_000 * MIB - last.used_bytes
+
+
+def test_in_july_layers_laid_anew_leave_layer_0_on_the_cpu_whatever_room_there_is():
+    for build, kept in (("jul", 9), ("oct", 10)):
+        found = fit_devices(HYBRID, Context(n_ctx=1024, draft_max=1, build=build), blocks=HYBRID_BLOCKS, mtp_mib=100,
+                            output_mib=100, free_mib=[1200, 4000], compute_mib=[20, 40],
+                            fit_target_mib=[1100, 0])  # fmt: skip
+        assert (found.layers_kept, found.layers_total) == (kept, 10)
+        assert found.verdict == ("moved" if build == "oct" else "evict")
+
+
+def shrinks(build, slots):
+    """What `fit_devices` shrinks an unset context of HYBRID to, 100 MiB short, and what the engine's formula gives."""
+    streams = slots if build == "oct" else 1
+    full_length, floor = 32_768 * streams, 4096 * streams
+    sizes = []
+    for n_ctx in (floor, full_length):
+        here = memory(HYBRID, Context(n_ctx=n_ctx, n_seq_max=slots, draft_max=1, build=build))
+        draft = here.draft_kv_bytes + here.draft_mask_bytes
+        main = here.kv_bytes + here.recurrent_bytes + here.mask_bytes * 2
+        sizes.append(main + (draft if build == "oct" else 0))
+    constants = 1000 * MIB + 400 * MIB - here.mask_bytes * 2 - here.draft_mask_bytes
+    margin = draft if build == "jul" else 0
+    free = constants + sizes[1] + margin - 100 * MIB
+    found = fit_devices(HYBRID, Context(n_ctx=None, n_seq_max=slots, draft_max=1, build=build), blocks=HYBRID_BLOCKS,
+                        mtp_mib=100, output_mib=100, free_mib=[free / MIB / 2] * 2, compute_mib=[200, 200],
+                        fit_target_mib=0)  # fmt: skip
+    layers = 9 if build == "oct" else 8
+    target = free - margin - 3 * (1000 * MIB // layers) // 2
+    n_ctx = floor + (full_length - floor) * (target - constants - sizes[0]) // (sizes[1] - sizes[0])
+    return found, n_ctx - n_ctx % (256 * streams)
+
+
+@pytest.mark.parametrize(("build", "slots"), [("oct", 1), ("oct", 2), ("jul", 1), ("jul", 2)])
+def test_each_build_shrinks_an_unset_context_by_its_own_floor_length_and_count_of_layers(build, slots):
+    found, expected = shrinks(build, slots)
+    assert found.n_ctx == expected
+    assert 4096 < found.n_ctx < 32_768 * slots
+
+
+def test_a_context_no_longer_than_the_floor_stays():
+    short = Model(name="short", layers=TOY.layers, max_position_embeddings=2048)
+    found = fit_devices(short, Context(n_ctx=None), blocks=BLOCKS, output_mib=50, free_mib=[300, 500],
+                        compute_mib=[11, 11], fit_target_mib=0)  # fmt: skip
+    assert found.n_ctx == 2048
+
+
+def test_a_compute_buffer_of_just_what_grows_is_taken():
+    assert used(toy([1000, 1000], compute_mib=[1, 11]).devices) == [5 * 104 + 1, 3 * 104 + 50 + 11]
+
+
+def test_the_weight_of_an_mtp_layer_that_is_loaded_has_to_be_given():
+    with pytest.raises(AeliusError, match="mtp_mib: got None"):
+        fit_devices(HYBRID, Context(n_ctx=1024, draft_max=1), blocks=HYBRID_BLOCKS, output_mib=100, free_mib=[4000],
+                    compute_mib=[100])  # fmt: skip
 
 
 def test_july_knows_of_one_unit_fewer_than_there_are():
