@@ -21,11 +21,11 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from aelius_math import catalogue  # noqa: E402
-from aelius_math.cli_config import parse  # noqa: E402
-from aelius_math.config_families import TEXT, WRAPPERS  # noqa: E402
-from aelius_math.model import from_config  # noqa: E402
-from aelius_math.units import AeliusError  # noqa: E402
+from aelius_math import catalogue
+from aelius_math.cli_config import parse
+from aelius_math.config_families import TEXT, WRAPPERS
+from aelius_math.model import from_config
+from aelius_math.units import AeliusError
 
 LONGEST_SECONDS = 1.0
 

@@ -290,7 +290,7 @@ FIXED_WIDTHS = {"qwen3": 128, "gemma": 256, "gemma2": 256, "gemma3_text": 256, "
 
 @pytest.mark.parametrize("model_type", FIXED_WIDTHS)
 def test_a_silent_config_has_its_class_s_width_of_a_head(model_type: str) -> None:
-    layer = from_config({"model_type": model_type, "num_hidden_layers": 4, **{**HEADS, "hidden_size": 8 * 80}}).layers[0]
+    layer = from_config({"model_type": model_type, "num_hidden_layers": 4, **HEADS, "hidden_size": 8 * 80}).layers[0]
     assert isinstance(layer, FullAttention) and layer.head_size == FIXED_WIDTHS[model_type]
 
 
