@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 
 from aelius_math.cli import Result
 from aelius_math.cli_config import add_config, load_model
@@ -204,9 +205,11 @@ def payload(model: Model, found: Fit, worth: list[Worth]) -> dict[str, object]:
         "swa_mib": memory.swa_bytes / MIB,
         "recurrent_mib": memory.recurrent_bytes / MIB,
         "draft_kv_mib": None if memory.draft_kv_bytes is None else memory.draft_kv_bytes / MIB,
-        "compute_mib": shown(memory.compute_bytes),
+        "compute_mib": shown(found.compute_bytes),
         "compute_growing_mib": memory.compute_growing_bytes / MIB,
+        "weights_mib": shown(found.weights_bytes),
         "projected_mib": shown(found.projected_bytes),
+        "known_mib": shown(found.known_bytes),
         "free_mib": shown(found.free_bytes),
         "margin_mib": shown(found.margin_bytes),
         "leave_mib": shown(found.leave_bytes),
@@ -236,7 +239,7 @@ def notes(found: Fit) -> list[str]:
     """What a reader of the numbers should know of them."""
     memory, build = found.memory, BUILDS[found.build]
     said = [f"Rules of llama.cpp {build.commit} ({build.date}), CUDA."]
-    if memory.compute_bytes is None and found.projected_bytes is None:
+    if found.compute_bytes is None:
         said.append(
             "The compute buffer's constant part is measured for Qwen3.5, 3.6 and 3.8 27B at -ub 256 and 512 with one or "
             "two streams. Here it is not known: give --compute-mib from your log."
@@ -265,12 +268,11 @@ def text(model: Model, found: Fit, worth: list[Worth]) -> str:
     def line(name: str, size: int | None, more: str = "") -> str:
         return f"  {name:<26}" + ("      not known" if size is None else f"{size / MIB:>11,.2f} MiB") + more
 
-    slots = (
-        f"{memory.slots} slots, {memory.n_ctx_seq:,} each"
-        if memory.streams > 1
-        else f"{memory.slots} slots, one cache"
-    )
+    slots = f"{memory.slots} slot" + ("s" if memory.slots > 1 else "")
+    if memory.slots > 1:
+        slots += f" of {memory.n_ctx_seq:,}" if memory.streams > 1 else " over one cache"
     lines = [f"{model.name}, {memory.n_ctx:,} tokens of context, {slots}", ""]
+    lines.append(line("weights", found.weights_bytes))
     lines.append(line("KV cache", memory.kv_bytes))
     if memory.swa_bytes:
         lines.append(line("sliding-window cache", memory.swa_bytes, f"  {memory.swa_cells:,} cells a stream"))
@@ -293,9 +295,14 @@ def text(model: Model, found: Fit, worth: list[Worth]) -> str:
     ]
     if found.deficit_bytes:
         lines.append(line("lacking", found.deficit_bytes))
+    elif found.leave_bytes is None and found.verdict == "evict":
+        lines.append(line("lacking at least", found.known_bytes + found.margin_bytes - found.free_bytes))
     elif found.leave_bytes is not None:
         lines.append(line("would be left", found.leave_bytes))
-    lines += ["", f"  {found.verdict}: {found.action}"]
+    lines += [
+        "",
+        "  " + (found.action if found.verdict == "context reduced" else f"{found.verdict}: {found.action}"),
+    ]
     if found.fused_ops is False:
         lines.append("  and the fused Gated DeltaNet kernel goes off for every layer")
     if found.wall_tokens is not None:
@@ -303,5 +310,6 @@ def text(model: Model, found: Fit, worth: list[Worth]) -> str:
     if worth:
         lines += ["", "  what a flag would move the wall by, in tokens"]
         lines += [f"    {each.flag:<28} {each.gain_tokens:>+9,}  to {each.wall_tokens:>9,}" for each in worth]
-    lines += ["", *("  " + note for note in notes(found))]
+    for note in notes(found):
+        lines += ["", *textwrap.wrap(note, 100, initial_indent="  ", subsequent_indent="  ")]
     return "\n".join(lines)

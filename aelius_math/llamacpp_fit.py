@@ -53,6 +53,8 @@ class Fit:
     action: str
     build: str
     memory: Memory
+    weights_bytes: int
+    compute_bytes: int | None
     known_bytes: int
     projected_bytes: int | None
     free_bytes: int
@@ -187,6 +189,8 @@ def fit(
         action=end.action,
         build=context.build,
         memory=found,
+        weights_bytes=mib_bytes("weights_mib", weights_mib),
+        compute_bytes=found.compute_bytes if compute_mib is None else mib_bytes("compute_mib", compute_mib),
         known_bytes=used,
         projected_bytes=used if known else None,
         free_bytes=free,
@@ -235,9 +239,11 @@ def decide(case: Case, total: int | None, blocks: Sequence[Block] | None, abort:
     if used <= target:
         if known:
             return Decision("fits", 0, n_ctx, "no changes needed")
-        return Decision(
-            "unknown", None, n_ctx, "hangs on the compute buffer's constant part, which is not known here"
+        rest = (target - used) / MIB
+        action = (
+            f"fits if the rest of the compute buffers, which is not known here, takes at most {rest:,.2f} MiB"
         )
+        return Decision("unknown", None, n_ctx, action)
     action = ""
     if context.n_ctx is None:
         streams = context.streams if rules.context_per_slot else 1

@@ -151,8 +151,10 @@ def flag_worth(
         vision_mib=vision_mib,
         free_before_mib=free_before_mib,
     )
+    if base.wall_tokens is None:
+        return []
     before = base.free_bytes + (base.memory.recurrent_bytes if context.rules.state_counted_twice else 0)
-    found = []
+    found: list[Worth] = []
     for flag, changed, target, vision in changes(model, context, fit_target_mib, vision_mib):
         other = fit(
             model,
@@ -162,16 +164,10 @@ def flag_worth(
             fit_target_mib=target,
             vision_mib=vision,
         )
-        if base.wall_tokens is None or other.wall_tokens is None:
-            continue
-        found.append(
-            Worth(
-                flag=flag,
-                wall_tokens=other.wall_tokens,
-                gain_tokens=other.wall_tokens - base.wall_tokens,
-                saved_bytes=wanted(base) - wanted(other),
-            )
-        )
+        if other.wall_tokens is not None:
+            gain = other.wall_tokens - base.wall_tokens
+            saved = wanted(base) - wanted(other)
+            found.append(Worth(flag=flag, wall_tokens=other.wall_tokens, gain_tokens=gain, saved_bytes=saved))
     return sorted(found, key=lambda worth: -worth.gain_tokens)
 
 

@@ -133,6 +133,10 @@ def test_what_is_not_known_is_null_and_said_and_a_log_line_makes_it_known(run, t
     code, out, _ = run(line + " --compute-mib 258.5 --json")
     found = json.loads(out)
     assert (code, found["verdict"], found["projected_mib"], found["worth"]) == (0, "fits", 5282.5, [])
+    assert (found["compute_mib"], found["weights_mib"]) == (258.5, 4000.0)
+    code, out, _ = run(line.replace("20000", "5000"))
+    assert code == 1
+    assert "lacking at least             1,056.00 MiB" in out
 
 
 @pytest.mark.parametrize(

@@ -386,6 +386,9 @@ def test_where_nobody_measured_the_constant_the_verdict_is_unknown_unless_it_lac
     roomy = fit(LLAMA_8B, Context(n_ctx=4096), free_mib=20_000, weights_mib=4000)
     assert (roomy.verdict, roomy.projected_mib, roomy.wall_tokens, roomy.deficit_mib) == ("unknown", None, None, None)
     assert roomy.known_bytes == (4000 + 512 + 4) * MIB
+    rest = 20_000 - 1024 - 4000 - 512 - 4
+    assert roomy.action.endswith(f"takes at most {rest:,.2f} MiB")
+    assert fit(LLAMA_8B, Context(n_ctx=4096), free_mib=20_000, weights_mib=4000, compute_mib=4 + rest).fits
     tight = fit(LLAMA_8B, Context(n_ctx=4096), free_mib=5000, weights_mib=4000)
     assert (tight.verdict, tight.deficit_mib, tight.layers_kept) == ("evict", None, None)
 

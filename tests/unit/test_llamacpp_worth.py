@@ -122,6 +122,9 @@ def test_flags_are_listed_by_what_they_gain_and_each_wall_is_what_fit_gives():
     assert worth["-ub 256"].gain_tokens == 2.5 * 1024
     assert worth["-ctkd q8_0 -ctvd q8_0"].gain_tokens < 0
     assert worth["-kvu"].gain_tokens == -0.75 * 1024
+    assert worth["-np 1"].gain_tokens == 26.5 * 1024
+    assert worth["--fit-target 0"].saved_bytes == 1024 * MIB
+    assert worth["--no-mmproj-offload"].saved_bytes == 1136 * MIB
 
 
 def test_a_drafted_token_less_is_worth_its_state_twice():
@@ -136,11 +139,19 @@ def test_worth_is_the_same_from_free_memory_as_read_and_from_free_memory_at_star
     )
 
 
+def test_vision_and_margin_left_unset_are_none_and_1024_mib():
+    given_ = {"free_before_mib": 23_750, "weights_mib": 16_387}
+    assert flag_worth(QWEN_27B, JULY, **given_) == flag_worth(
+        QWEN_27B, JULY, vision_mib=0, fit_target_mib=1024, **given_
+    )
+
+
 def test_flags_that_are_as_they_could_be_are_not_offered():
     plain = Context(n_ctx=65536, n_seq_max=1, n_ubatch=256, type_k="q4_0", type_v="q4_0")
     assert set(worth_of(plain, vision_mib=0, fit_target_mib=0)) == {"-ub 512", "-ctk f16 -ctv f16", "-ctk q8_0 -ctv q8_0"}
     drafted = worth_of(replace(JULY, draft_max=1, kv_unified=True, type_k_draft="q8_0"))
     assert "--spec-draft-n-max 0" not in drafted
+    assert "--spec-draft-n-max 1" in worth_of(replace(JULY, draft_max=2))
     auto = set(worth_of(replace(JULY, n_seq_max=None)))
     assert "-np 1" in auto
     assert not {"-kvu", "-no-kvu"} & auto
