@@ -23,14 +23,14 @@ help: ## explain the commands (what `make` alone does)
 	@echo 'Each does its own set-up the first time. It needs Python 3.11 to 3.13 and, that once, the network.'
 
 site: set-up ## build the site into site/ (SITE_URL=https://... for canonical links)
-	@$(run) -m mkdocs build --strict --quiet
+	@$(run) -m mkdocs build --strict
 	@echo 'site/ is built. To look at it: make serve, or python -m http.server -d site'
 
 serve: set-up ## live preview on http://127.0.0.1:8000, following notes, pages and the package (PORT=8001 for another)
 	@$(run) -m mkdocs serve --no-strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
 
 test: set-up ## all that CI runs (ONLY=word: the tests with that word in their names)
-	@$(run) -m mkdocs build --strict --quiet --site-dir .cache/site
+	@$(run) -m mkdocs build --strict --site-dir .cache/site
 	@$(run) -m pytest $(if $(ONLY),-k '$(ONLY)')
 
 lint: $(python) ## what no test looks at: style and types

@@ -8,6 +8,7 @@ from __future__ import print_function
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -57,6 +58,7 @@ def lay_environment():
 
 def install_requirements():
     """Every pinned requirement, checked against its hash: by uv, or by pip where uv has no build."""
+    shutil.rmtree(os.path.join(ROOT, ".cache", "mkdocs-jupyter"), ignore_errors=True)  # made by another version
     with open(os.path.join(ROOT, "requirements.txt")) as file:
         pinned = file.read()
     uv_lines = re.search(r"^uv==.*?(?=^\S|\Z)", pinned, re.MULTILINE | re.DOTALL).group()

@@ -74,7 +74,9 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         drawings.append(match[0])
         return f"<i id=drawing-{len(drawings) - 1}></i>"
 
-    soup = BeautifulSoup(DRAWING.sub(set_aside, html), "html.parser")
+    html = html[html.index('<div class="jp-Notebook"') :]  # before it, and at its end, stand styles and scripts
+    html = re.sub(r"<(style|script)\b.*?</\1>", "", DRAWING.sub(set_aside, html), flags=re.DOTALL)
+    soup = BeautifulSoup(html, "html.parser")
     body = BeautifulSoup("", "html.parser")
     for cell in soup.select(".jp-Notebook > .jp-Cell"):
         for element in prose(cell) or code(cell):
@@ -144,7 +146,7 @@ def set_links(body: BeautifulSoup, page: Page, files: Files) -> None:
     """Links to pages and to other notes, which mkdocs resolves in pages only."""
     for link in body.select("a[href]"):
         path, hash_, anchor = link["href"].partition("#")
-        if not path or re.match(r"[a-z]+:|/", path):
+        if not path or re.match(r"[a-z]+:", path):
             continue
         target = files.get_file_from_path(posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), path)))
         if target is None:

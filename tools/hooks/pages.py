@@ -5,6 +5,7 @@ The description is the page's own first paragraph: nothing is said twice, and no
 
 from __future__ import annotations
 
+import logging
 import re
 from html import unescape
 
@@ -15,6 +16,12 @@ from mkdocs.structure.pages import Page
 
 LONGEST = 200
 HEADING = re.compile(r"^#{2,6} (?=.*\]\(num:)(?!.*\{#)(.+)$", re.MULTILINE)
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """A build prints only what is wrong. (With --quiet it would not count warnings, and --strict would pass them.)"""
+    if command == "build":
+        logging.getLogger("mkdocs").setLevel(logging.WARNING)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -1,0 +1,62 @@
+"""The build itself: what must stop it stops it. Each fault is planted in a copy of the repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import Files
+
+from hooks import notes
+
+ROOT = Path(__file__).parents[2]
+PARTS = (".cache/mkdocs-jupyter", "aelius_math", "docs", "notebooks", "overrides", "tools")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for part in PARTS:
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
+    (tmp_path / "tools" / "node" / "node_modules").symlink_to(ROOT / "tools" / "node" / "node_modules")
+    for name in ("mkdocs.yml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def build(copy: Path) -> tuple[int, str]:
+    """Exit code and output of the command that the Makefile runs."""
+    command = next(line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "-m mkdocs build" in line)
+    words = [sys.executable, *command.strip().removeprefix("@$(run) ").split()]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "NO_MKDOCS_2_WARNING": "1"}
+    run = subprocess.run(words, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return run.returncode, run.stdout
+
+
+def test_dead_links_and_anchors_of_a_page_stop_the_build_and_are_listed(copy: Path) -> None:
+    with (copy / "docs" / "ledger.md").open("a", encoding="utf-8") as file:
+        file.write("\n[a](nowhere.md)\n\n[b](index.md#nowhere)\n")
+    code, output = build(copy)
+    assert code != 0 and "nowhere.md" in output and "#nowhere" in output
+
+
+def test_numbers_that_do_not_hold_stop_the_build_and_are_all_listed(copy: Path) -> None:
+    with (copy / "docs" / "ledger.md").open("a", encoding="utf-8") as file:
+        file.write("\n[289,661](num:nothing), [289,616](num:pool) and 77\n")
+    code, output = build(copy)
+    assert code != 0 and all(word in output for word in ("num:nothing", "289,616", "77", "make numbers"))
+
+
+def test_a_dead_link_of_a_note_stops_the_build() -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="notebooks/01_a.ipynb"))
+    for href in ("02_nowhere.ipynb", "../nowhere.md#x", "/ledger/"):
+        with pytest.raises(PluginError, match=re.escape(href)):
+            notes.set_links(BeautifulSoup(f'<a href="{href}">x</a>', "html.parser"), page, Files([]))
+    notes.set_links(BeautifulSoup('<a href="#given">x</a><a href="num:pool">x</a><a href="https://a.b">x</a>', "html.parser"), page, Files([]))
