@@ -15,7 +15,7 @@ ROOMS = ["units", "dtypes", "cache", "model", "vllm llamacpp", "ladder", "simula
 """Lowest first; rooms on one line do not know each other. A module belongs to the room whose name it begins with."""
 
 MEMBERS = {
-    "config": "model", "catalogue": "model", "gguf": "model", "account": "ladder", "log": "logs",
+    "config": "model", "catalogue": "model", "gguf": "model", "account": "ladder", "log": "logs", "budget": "vllm",
     "demand": "simulation", "erlang": "simulation", "scene": "simulation", "experiments": "simulation",
     "decode": "logs", "busy": "ledger",
     "formula": "ledger", "entry": "ledger", "said": "ledger", "binding": "ledger", "tables": "ledger",
@@ -26,13 +26,16 @@ WITH_PLOTS = ("figures",)
 """The room beside the stack that notes use, and that may import numpy and matplotlib."""
 
 
-def room(module: str) -> int | None:
-    """How high a module stands; None for those beside the stack. Longest name first: cli_model is of cli."""
+def home(module: str) -> str:
+    """The room of a module, by the beginning of its name: cli_model is of cli. Empty for those that stand in none."""
     name = next((home for start, home in MEMBERS.items() if module == start or module.startswith(start + "_")), module)
-    for height, names in enumerate(ROOMS):
-        if any(name == one or name.startswith(one + "_") for one in names.split()):
-            return height
-    return None
+    rooms = [one for names in ROOMS for one in names.split()]
+    return next((one for one in rooms if name == one or name.startswith(one + "_")), "")
+
+
+def room(module: str) -> int | None:
+    """How high a module stands; None for those beside the stack."""
+    return next((height for height, names in enumerate(ROOMS) if home(module) in names.split()), None)
 
 
 def imports(source: str) -> Iterator[str]:
@@ -70,14 +73,9 @@ def faults(module: str, source: str) -> list[str]:
             continue
         if above is None or above > height:
             found.append(f"{module} imports {other}, which stands above it")
-        elif above == height and not same_room(module, other):
+        elif above == height and home(other) != home(module):
             found.append(f"{module} imports {other}: neighbours do not know each other")
     return found
-
-
-def same_room(module: str, other: str) -> bool:
-    """Whether two modules of one height share a room."""
-    return " " not in ROOMS[room(module) or 0] or module.split("_")[0] == other.split("_")[0]
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.stem)
