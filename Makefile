@@ -40,7 +40,7 @@ lint: $(python) ## what no test looks at: style and types
 notebooks: $(python) ## execute the notes that changed and store their outputs (FORCE=1: every note)
 	@$(run) tools/notebooks.py $(if $(FORCE),--force)
 
-numbers: $(python) ## rewrite the stale numbers in the prose, and show what changed
+numbers: $(python) ## run what depends on a changed number, show what moved, rewrite the prose, lock the bindings
 	@$(run) tools/restate.py
 
 proof: set-up ## spoil every number of every note and page, and report what the checks let through
