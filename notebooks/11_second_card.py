@@ -39,29 +39,30 @@ def july(context, drafts=2, **changes):
     return Context(**{**settings, **changes})
 
 
+ceiling, evicts = given("ceiling"), given("eviction_from")
 typed = 84 * given("k_decimal")
 unified, _ = july(typed, kv_unified=True).split()
 split, slot = july(typed).split()
 binary, slot_binary = july(84 * K).split()
 readings = {"in thousands": typed, "in thousands, padded for one pool": unified, "in thousands, padded for slots": split, "in binary K": binary}
-Table(("what 84K is", "tokens", "factor"), [(name, tokens, f"{limit / tokens:.3f}") for name, tokens in readings.items()])
+Table((f"what {ceiling} is", "tokens", "factor"), [(name, tokens, f"{limit / tokens:.3f}") for name, tokens in readings.items()])
 
 # %%
 numbers(
-    typed=num(typed, "84K in thousands", "= 84 * k_decimal", "tokens", k=1000),
+    typed=num(typed, f"{ceiling} in thousands", "= 84 * k_decimal", "tokens", k=1000),
     unified=num(unified, "the same, padded for one pool", "= ceil_div(typed, 256) * 256", "tokens"),
     split=num(split, "the same, padded for split slots", "= july_slots * ceil_div(typed // july_slots, 256) * 256", "tokens"),
-    binary=num(binary, "84K in binary K", "= 84 * k_binary", "tokens", k=1024),
-    gain_decimal=num(limit / typed, "length of a request, over 84K in thousands", "= request_limit / typed", "x"),
-    gain_unified=num(limit / unified, "over 84K padded for one pool", "= request_limit / unified", "x"),
-    gain_split=num(limit / split, "over 84K padded for split slots", "= request_limit / split", "x"),
-    gain_binary=num(limit / binary, "over 84K in binary K", "= request_limit / binary", "x"),
+    binary=num(binary, f"{ceiling} in binary K", "= 84 * k_binary", "tokens", k=1024),
+    gain_decimal=num(limit / typed, f"length of a request, over {ceiling} in thousands", "= request_limit / typed", "x"),
+    gain_unified=num(limit / unified, f"over {ceiling} padded for one pool", "= request_limit / unified", "x"),
+    gain_split=num(limit / split, f"over {ceiling} padded for split slots", "= request_limit / split", "x"),
+    gain_binary=num(limit / binary, f"over {ceiling} in binary K", "= request_limit / binary", "x"),
     gain_pool=num(pool / typed, "pool to pool", "= pool / typed", "x"),
     gain_pool_binary=num(pool / binary, "pool to pool, binary K", "= pool / binary", "x"),
     slot_typed=num(slot, "one split slot of July's ceiling", "= split // july_slots", "tokens"),
     gain_slot=num(limit / slot, "length of a request, against one split slot", "= request_limit / slot_typed", "x"),
-    next_step=num(86 * given("k_decimal"), "86K in thousands", "= 86 * k_decimal", "tokens", k=1000),
-    next_padded=num(july(86 * given("k_decimal")).split()[0], "86K in thousands, padded", "= ceil_div(next_step, 256) * 256", "tokens"),
+    next_step=num(86 * given("k_decimal"), f"{evicts} in thousands", "= 86 * k_decimal", "tokens", k=1000),
+    next_padded=num(july(86 * given("k_decimal")).split()[0], f"{evicts} in thousands, padded", "= ceil_div(next_step, 256) * 256", "tokens"),
 )
 
 # %% [markdown]
@@ -119,7 +120,7 @@ with figures.plot(height=280) as (fig, ax):
     for place, (name, tokens) in enumerate(steps.items()):
         ax.bar(place, tokens, width=0.6, color=figures.colour(2 if place < 2 else 1))
     ids = ["wall", "ceiling", "request_limit", "pool"]
-    said = ["64K", "84K", f"{limit:,}", f"{pool:,}"]
+    said = [given("wall"), ceiling, f"{limit:,}", f"{pool:,}"]
     for place, (key, text, tokens) in enumerate(zip(ids, said, steps.values(), strict=True)):
         figures.label(ax, place, tokens, "{" + key + "}", dy=4, ha="center", va="bottom", bold=True, **{key: text})
     ax.set_xticks(range(len(steps)), [name.replace(" ", "\n", 1) for name in steps])
@@ -131,8 +132,8 @@ figures.show(
     name="second-card",
     alt="Four bars: July's wall at {wall}, its ceiling at {ceiling}, one request now at {request_limit} tokens and everybody now at {pool}.",
     caption="From {wall} to {pool}: the step from one card to two is the large one.",
-    wall="64K",
-    ceiling="84K",
+    wall=given("wall"),
+    ceiling=ceiling,
     request_limit=limit,
     pool=pool,
 )

@@ -201,7 +201,7 @@ numbers(
     exact_off=num(memory // per_token / pool, "the same over the logged pool", "= exact_bytes / pool", "x"),
     q8_short=num(row_bytes("q8_0", 32) / 32, "q8_0 taken as one byte: what a cache really takes over that", "= q8_bytes / q8_values", "x"),
     gb_for_gib=num(GiB / 10**9, "a GiB read as a GB", "= GiB / GB", "x"),
-    pool_at_32k=num(short.tokens, "the pool as logged at a limit of 32K", "= pool_32k", "tokens"),
+    pool_at_32k=num(short.tokens, "the pool as logged at the shorter limit", "= pool_32k", "tokens"),
 )
 
 # %% [markdown]

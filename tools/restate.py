@@ -13,6 +13,7 @@ from pathlib import Path
 
 import locks
 import prose
+import typed_digits
 from aelius_math.binding import find_links, restate, truth
 from aelius_math.ledger import TABLES, Ledger, Number, collect, read_notebook, read_toml
 
@@ -123,7 +124,7 @@ def main() -> None:
     show("Bindings locked anew (read each: is this the number that the sentence means?):", locks.differences(wanted, locks.stored()))
     locks.write(wanted)
     print(f"\n{report.summary()}\n{len(changes)} texts rewritten")
-    left = [*problems, *report.problems, *ledger.disagreements()]
+    left = [*problems, *report.problems, *ledger.disagreements(), *typed_digits.check(ROOT)]
     if left:
         sys.exit("\n".join(["\nThese only a person can mend:", *left]))
 

@@ -61,6 +61,7 @@ def test_a_typed_digit_is_found(code: str) -> None:
         'source = "llama.cpp at 0c1e57098"',
         'x = table["a12"]',
         'assert printed == "1.10x"',
+        "assert plan.tokens == 289661",
         "ax.set_ylim(0, 280)",
         "print(1)",
         "# 289,661 in a comment",

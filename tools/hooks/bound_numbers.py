@@ -24,6 +24,7 @@ from aelius_math.units import AeliusError
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import prose
+import typed_digits
 
 LINK = re.compile(r'<a (?:xlink:)?href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
 DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
@@ -49,7 +50,7 @@ def on_pre_build(config: MkDocsConfig) -> None:
         ledger, problems = collect(ROOT), []
     except AeliusError as error:
         raise PluginError(f"the ledger: {error}") from None
-    stop(prose.check(ledger, ROOT).problems + ledger.disagreements())
+    stop(prose.check(ledger, ROOT).problems + ledger.disagreements() + typed_digits.check(ROOT))
 
 
 def title(number: Number) -> str:
