@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -28,10 +29,13 @@ from aelius_math import binding, figures, ledger
 from aelius_math.binding import Link, find_links, truth
 from aelius_math.ledger import Ledger, Number, collect
 from aelius_math.said import take_apart
+from aelius_math.units import AeliusError
 
 ROOT = Path(__file__).parent.parent
 STRICT = ("digits", "units", "ids")
 LEAST = 0.99
+SECONDS = 45
+"""After so long no further fault in code is begun."""
 TWINS = {
     "KiB": ("kB", "MiB", "GiB"), "MiB": ("MB", "GiB", "KiB"), "GiB": ("GB", "MiB", "TiB"), "kB": ("KiB", "MB"), "MB": ("MiB", "GB"),
     "GB": ("GiB", "MB"), "%": ("x", " points", ""), "x": ("%", " GiB"), "×": ("%",), "s": ("ms", "min"), "seconds": ("minutes", "hours"),
@@ -57,6 +61,12 @@ class Tally:
     by_truth: Counter[str] = field(default_factory=Counter)
     by_lock: Counter[str] = field(default_factory=Counter)
     survivors: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, other: Tally) -> None:
+        for mine, more in ((self.tried, other.tried), (self.by_truth, other.by_truth), (self.by_lock, other.by_lock)):
+            mine.update(more)
+        for kind, alive in other.survivors.items():
+            self.survivors[kind] += alive
 
     def killed(self, kind: str) -> float:
         return (self.by_truth[kind] + self.by_lock[kind]) / self.tried[kind] if self.tried[kind] else 1.0
@@ -226,30 +236,28 @@ def spoilt_values(value: ledger.Value) -> list[ledger.Value]:
     return [value + 1, value * 10, -value] if isinstance(value, int) else [round(value + 0.1, 6), value * 10, -value]
 
 
-def try_code(root: Path, tally: Tally, seconds: float) -> None:
-    """Faults in the notes' code: each whole number typed there, changed. Killed by an assertion, a formula that disagrees, or
+def try_code(script: Path, tally: Tally, deadline: float) -> None:
+    """Faults in a note's code: each whole number typed there, changed. Killed by an assertion, a formula that disagrees, or
     other output than the stored one, which nbval compares: what is recorded and printed, and what is given to a plot.
 
     The note runs once; at each cell a copy of the process goes on with the fault in it, until something differs."""
     if not hasattr(os, "fork"):
-        tally.survivors["code"].append("not tried: this system cannot copy a process (os.fork)")
+        tally.survivors["code"].append(f"{script.name}: not tried, as this system cannot copy a process (os.fork)")
         return
-    end = time.monotonic() + seconds
-    for path in sorted((root / "notebooks").glob("[0-9]*.py")):
-        cells = code_cells(path.read_text(encoding="utf-8"))
-        note = Note()
-        right = [note.run(cell) for cell in cells]
-        failed = next((out for out in right if isinstance(out, str)), None)
-        if failed is not None:
-            sys.exit(f"{path.name} does not run here: {failed}")
-        note = Note()
-        for place, cell in enumerate(cells):
-            for what, spoilt in spoilt_cells(cell):
-                if time.monotonic() > end:
-                    tally.survivors["code, not tried for want of time"].append(f"{path.name}, from cell {place + 1}")
-                    return
-                record(tally, "code", note.differs([spoilt, *cells[place + 1 :]], right[place:]), False, f"{path.name}: {what}")
-            note.run(cell)
+    cells = code_cells(script.read_text(encoding="utf-8"))
+    note = Note()
+    right = [note.run(cell) for cell in cells]
+    failed = next((out for out in right if isinstance(out, str)), None)
+    if failed is not None:
+        raise AeliusError(script.name, failed, "a note that runs")
+    note = Note()
+    for place, cell in enumerate(cells):
+        for what, spoilt in spoilt_cells(cell):
+            if time.time() > deadline:
+                tally.survivors["code, not tried for want of time"].append(f"{script.name}, from cell {place + 1}")
+                return
+            record(tally, "code", note.differs([spoilt, *cells[place + 1 :]], right[place:]), False, f"{script.name}: {what}")
+        note.run(cell)
 
 
 def code_cells(script: str) -> list[str]:
@@ -346,22 +354,39 @@ class Note:
         return os.waitpid(child, 0)[1] != 0
 
 
-def main() -> None:
-    started = time.monotonic()
-    numbers = collect(ROOT)
-    blocks = prose.blocks(ROOT)
-    problems = prose.check(numbers, ROOT, blocks).problems
-    if problems:
-        sys.exit("the prose has to be right before it can be spoiled:\n" + "\n".join(problems))
+def job(part: int | Path, parts: int, deadline: float) -> Tally:
+    """What one process does: its part of the prose, or the code of one note."""
     tally = Tally()
-    try_prose(blocks, numbers, tally)
-    try_conditions(blocks, numbers, tally)
-    try_givens(blocks, numbers, tally)
-    try_code(ROOT, tally, seconds=50 - (time.monotonic() - started))
+    if isinstance(part, Path):
+        try_code(part, tally, deadline)
+        return tally
+    numbers, blocks = collect(ROOT), prose.blocks(ROOT)
+    try_prose([piece for block in blocks for piece in pieces(block)][part::parts], numbers, tally)
+    if part == 0:
+        try_conditions(blocks, numbers, tally)
+        try_givens(blocks, numbers, tally)
+    return tally
+
+
+def main() -> None:
+    started = time.time()
+    numbers = collect(ROOT)
+    report = prose.check(numbers, ROOT)
+    if report.problems:
+        sys.exit("the prose has to be right before it can be spoiled:\n" + "\n".join(report.problems))
+    tally = Tally()
+    parts = os.cpu_count() or 1
+    with ProcessPoolExecutor(parts) as pool:
+        work = [*range(parts), *sorted((ROOT / "notebooks").glob("[0-9]*.py"))]
+        try:
+            for done in [pool.submit(job, part, parts, started + SECONDS) for part in work]:
+                tally.add(done.result())
+        except AeliusError as error:
+            sys.exit(str(error))
     print(tally.table())
     for kind, alive in tally.survivors.items():
         print(f"\n{kind}:" + "".join(f"\n  {what}" for what in alive))
-    print(f"\n{tally.tried.total():,} faults in {time.monotonic() - started:.0f} s")
+    print(f"\n{tally.tried.total():,} faults in {time.time() - started:.0f} s")
     weak = [kind for kind in STRICT if tally.killed(kind) < LEAST]
     if weak:
         sys.exit(f"killed less than {LEAST:.0%} of the faults in: " + ", ".join(weak))
