@@ -132,8 +132,6 @@ def _numeral(number: Number, text: str, said: Said, after: str) -> str | None:
     if said.scaled == "K" and (value / factor / scale).denominator > 1 and not said.about and not said.decimals:
         return f"{text!r} is not {number.text}"
     target = value / factor / scale
-    if said.sign and said.sign != "+" and value >= 0 or said.sign == "+" and value <= 0:
-        return f"{text!r} has the wrong sign: {number.text}"
     wrong = _rounded(number, text, said, target, exact_unit=factor == 1 and scale == 1)
     twin = TWINS.get(unit)
     if wrong or twin is None or said.number == target:
