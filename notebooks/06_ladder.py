@@ -53,7 +53,7 @@ sizes = slice_sizes(rest, given("ladder_shorts"))
 kilo = given("k_decimal")
 sizes_decimal = slice_sizes(pool - given("ladder_bigs") * 64 * kilo - given("ladder_mids") * 32 * kilo, given("ladder_shorts"))
 ladder = Ladder(pool=pool, short_tokens=sizes[-1])
-reserved = {share: Ladder(pool=pool, short_tokens=size, reserve=share).shorts for share, size in (("0.05", 6 * K), ("0.10", 5 * K))}
+reserved = [Ladder(pool=pool, short_tokens=size, reserve=share).shorts for share, size in ((0.05, 6 * K), (0.10, 5 * K))]
 numbers(
     bigs=num(bigs, "the big slices, binary K", "= (64 * ladder_bigs + 32 * ladder_mids) * k_binary", "tokens"),
     rest=num(rest, "what they leave", "= pool - bigs", "tokens"),
@@ -151,8 +151,7 @@ numbers(
 # How many requests of one length can run at the same moment? It depends on what the flags add to each.
 
 # %%
-lengths = {"1 token": 1, "6,990": sizes[-1], "16K": 16 * K, "32K": 32 * K, "64K": 64 * K, "128K": 128 * K}
-lengths = {(figures.tokens(n) if n > 1 else "the smallest"): n for n in lengths.values()}
+lengths = {(figures.tokens(n) if n > 1 else "the smallest"): n for n in (1, sizes[-1], 16 * K, 32 * K, 64 * K, 128 * K)}
 
 
 def flags(**changes):
@@ -176,10 +175,10 @@ Table(
 # %%
 numbers(
     seats_short=num(seats["as inferred"][figures.tokens(sizes[-1])], "short slices running at once, planned", "= usable // (ceil_div(short_most, block) + fixed)", "seats"),
-    seats_16k=num(seats["as inferred"]["16K"], "requests of 16K at once, planned", "= usable // (ceil_div(16 * k_binary, block) + fixed)", "seats"),
-    seats_64k_b=num(seats["as inferred"]["64K"], "requests of 64K at once, planned", "= usable // (ceil_div(64 * k_binary, block) + fixed)", "seats"),
-    seats_128k_b=num(seats["as inferred"]["128K"], "requests of 128K at once, planned", "= usable // (ceil_div(flat_slice, block) + fixed)", "seats"),
-    run_128k=num(steady["128K"], "requests of 128K at once, running", "= usable // (ceil_div(flat_slice, block) + running_fixed)", "seats", kind="inferred", source="read in the engine's source, not run"),
+    seats_16k=num(seats["as inferred"][figures.tokens(16 * K)], "middling requests at once, planned", "= usable // (ceil_div(16 * k_binary, block) + fixed)", "seats"),
+    seats_64k_b=num(seats["as inferred"][figures.tokens(64 * K)], "long requests at once, planned", "= usable // (ceil_div(64 * k_binary, block) + fixed)", "seats"),
+    seats_128k_b=num(seats["as inferred"][figures.tokens(128 * K)], "flat slices at once, planned", "= usable // (ceil_div(flat_slice, block) + fixed)", "seats"),
+    run_128k=num(steady[figures.tokens(128 * K)], "flat slices at once, running", "= usable // (ceil_div(flat_slice, block) + running_fixed)", "seats", kind="inferred", source="read in the engine's source, not run"),
     free_short=num(seats["no drafts, no caching"][figures.tokens(sizes[-1])], "short slices at once without drafts and caching", unit="seats", source="vLLM's rule, run in aelius_math.vllm"),
 )  # fmt: skip
 
@@ -189,7 +188,7 @@ with figures.plot(height=290) as (fig, ax):
         ax.plot(range(len(found)), list(found.values()), "o-", color=figures.colour((1, 3, 2)[place]))
     ax.set_xticks(range(len(lengths)), [name.replace("the ", "the\n") for name in lengths])
     ax.set_yscale("log", base=2)
-    ax.set_yticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
+    ax.set_yticks([2**power for power in range(7)], [f"{2**power}" for power in range(7)])
     ax.set_ylim(0.9, 80)
     ax.set_xlim(-0.3, len(lengths) - 0.5)
     figures.axes(ax, x="length of each request [tokens]", y="requests that run at the same moment")
@@ -223,7 +222,7 @@ numbers(
     drafted=num(draft.promised, "what the draft promised", "= bigs + hardcoded_shorts * 16 * k_binary", "tokens"),
     drafted_share=num(100 * draft.promised / pool, "the same over the pool", "= 100 * drafted / pool", "%"),
     drafted_decimal=num(100 * (160 * kilo + 20 * 16 * kilo) / pool, "the same, K in thousands", "= 100 * (160 + 20 * 16) * k_decimal / pool", "%"),
-    by_share=num(100 * (bigs + 20 * 30 * K) / pool, "the other reading, shorts of 30K", "= 100 * (bigs + 20 * 30 * k_binary) / pool", "%"),
+    by_share=num(100 * (bigs + 20 * 30 * K) / pool, "the other reading, in all", "= 100 * (bigs + 20 * 30 * k_binary) / pool", "%"),
     breaks_at=num(100 * pool / draft.promised, "grants out when the first promise must break", "= 100 * pool / drafted", "%"),
     by_all=num(100 + given("oversubscription"), "by the article's figure, in all", "= 100 + oversubscription", "%"),
     short_16k=num(16 * K, "a short slice of the draft that fits the figure", unit="tokens", kind="assumed", source="the power of two that fits the article's figure", k=1024),
@@ -257,7 +256,7 @@ arena.check()
 
 # %%
 assert [Ladder(pool=pool, short_tokens=s).shorts for s in (sizes[0] - 1, sizes[0], sizes[-1], sizes[-1] + 1)] == [19, 18, 18, 17]
-assert reserved == {"0.05": 18, "0.10": 18}
+assert reserved == [18, 18]
 assert in_blocks.promised == sum(planned.blocks(tokens) for tokens in in_blocks.places) == 590
 assert 2 * flat[-1] <= pool < 3 * flat[0]
 assert list(seats["as inferred"].values()) == [10, 8, 6, 5, 3, 1] and list(steady.values()) == [12, 9, 7, 5, 3, 2]
