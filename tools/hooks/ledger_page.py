@@ -1,4 +1,4 @@
-"""Writes the ledger's tables into docs/ledger.md, at its mark: a row and an anchor for each number, nothing kept by hand."""
+"""Writes the ledger's tables into docs/ledger.md and the article's care into docs/errata.md, each at its mark: nothing kept by hand."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ ARTICLE = ("number", "what it is", "verdict", "treated in")
 FACTS = ("number", "what it is", "source")
 DERIVED = ("number", "what it is", "how")
 MARK = "<!-- the ledger's tables -->"
+CARE_MARK = "<!-- what needs care -->"
 FILTER = """<p class="ledger-filter" hidden><label>Find a number: <input type="search" autocomplete="off"></label>
 <output role="status"></output></p>
 <script src="{script}" defer></script>"""
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    if MARK not in html:
+    if MARK not in html and CARE_MARK not in html:
         return html
     numbers = list(collect(ROOT).values())
 
@@ -39,6 +40,11 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
             return escape(stem)
         return f'<a href="{target.url_relative_to(page.file)}{anchor}">{escape(text or titles().get(stem, stem))}</a>'
 
+    if CARE_MARK in html:
+        careful = [number for number in numbers if number.care]
+        for number in careful:
+            next(iter(page.toc)).children.append(AnchorLink(sentence(number.label), f"care-{number.id}", 2))
+        return html.replace(CARE_MARK, "".join(care(number, note_link) for number in careful))
     sections = list(tables(numbers, note_link))
     for anchor, title, _ in sections:
         next(iter(page.toc)).children.append(AnchorLink(re.sub("<[^>]+>", "", title), anchor, 2))
@@ -90,6 +96,18 @@ def article_row(number: Number, note_link: NoteLink) -> str:
 def bound(text: str) -> str:
     """A text of article.toml as HTML; its numbers become links as in any prose, which bound_numbers.py checks."""
     return re.sub(r"\[([^]]*)\]\(num:(\w+)\)", r'<a href="num:\2">\1</a>', escape(text, quote=False))
+
+
+def care(number: Number, note_link: NoteLink) -> str:
+    """One entry of the errata: what the article says, the verdict, and its arithmetic in a few lines."""
+    reading = f", {bound(number.reading)}" if number.reading else ""
+    lines = "".join(f"<li>{bound(line)}</li>" for line in number.care)
+    return (
+        f'<h2 id="care-{number.id}">{escape(sentence(number.label))}</h2>'
+        f"<p>{escape(sentence(number.says))}.</p>"
+        f'<p><span class="verdict" data-verdict="{number.verdict.replace(",", "").replace(" ", "-")}">{number.verdict}</span>{reading}. '
+        f"{bound(number.verdict_note)}</p><ol>{lines}</ol><p>Derived in: {note_link(number.note)}</p>"
+    )
 
 
 def fact_row(number: Number) -> str:
