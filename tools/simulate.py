@@ -118,14 +118,18 @@ def part_idle() -> object:
 
 
 def part_yield() -> object:
-    """How long a waiter keeps its small slice; null: as long as it waits. Documents at first, or in any turn."""
+    """How long a waiter keeps its small slice (null: as long as it waits), if people leave or wait for ever (null)."""
+    usual = assumed().patience
     return [
-        {"yield_after": None if isinf(keep) else keep, "long_later": later, "scale": scale, **summary(repeat(at_scale(scene, scale), range(1, 9)))}
-        for later, scales in ((0.0, (6, 8)), (0.05, (2, 4, 6)))
-        for keep in (0, 30, float("inf"))
-        for scene in [with_ladder(busy_hour.in_tokens(yield_after=keep), long_later=later)]
+        {
+            "yield_after": None if isinf(keep) else keep, "patience": None if isinf(patience) else patience,
+            "long_later": later, "scale": scale, **summary(repeat(at_scale(scene, scale), range(1, 9))),
+        }
+        for later, patience, scales in ((0.0, usual, (6, 8)), (0.0, float("inf"), (4, 6)), (0.05, float("inf"), (4, 6)))
+        for keep in (0, 30, 300, float("inf"))
+        for scene in [with_ladder(busy_hour.in_tokens(yield_after=keep), long_later=later, patience=patience)]
         for scale in scales
-    ]
+    ]  # fmt: skip
 
 
 def part_sensitivity() -> object:
