@@ -1,12 +1,13 @@
 """What holds for every ladder and every demand."""
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from aelius_math.ladder import BlockCosts, Ladder, ShortQuestion, Slice, Wait
 
 SIZES = st.integers(1, 400)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 
 
 @st.composite
@@ -41,6 +42,7 @@ def with_more(given, more):
     return {**given, "pool": BlockCosts(usable_blocks=pool.usable_blocks + more, **costs)}
 
 
+@PATIENT
 @given(ladders(), st.integers(0, 200), SIZES)
 def test_a_larger_budget_never_seats_fewer(given, more, tokens):
     small, large = Ladder(**given), Ladder(**with_more(given, more))
@@ -49,6 +51,7 @@ def test_a_larger_budget_never_seats_fewer(given, more, tokens):
     assert large.seats_of(tokens) >= small.seats_of(tokens)
 
 
+@PATIENT
 @given(ladders())
 def test_a_derived_ladder_is_overdrawn_only_by_its_big_slices_and_one_more_short_never_fits(given):
     ladder = Ladder(**{**given, "shorts": "auto"})
@@ -146,4 +149,4 @@ class Service(RuleBasedStateMachine):
 
 
 TestService = Service.TestCase
-TestService.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestService.settings = settings(PATIENT, max_examples=40, stateful_step_count=25)

@@ -103,13 +103,13 @@ def test_who_runs_out_of_patience_is_late_and_lost():
 
 
 def test_the_share_that_waits_agrees_with_erlang_c_for_two_servers():
-    found = share_waiting(repeat(textbook(2, 1.4, hours=25), range(16)), 1.4)
+    found = share_waiting(repeat(textbook(2, 1.4, hours=14), range(16)), 1.4)
     assert found.error <= 0.01 * found.mean
     assert abs(found.mean - erlang_c(2, 1.4)) <= 3 * found.error
 
 
 def test_the_check_by_erlang_notices_a_server_too_many():
-    found = share_waiting(repeat(textbook(3, 1.4, hours=25), range(16)), 1.4)
+    found = share_waiting(repeat(textbook(3, 1.4, hours=3), range(16)), 1.4)
     assert abs(found.mean - erlang_c(2, 1.4)) > 3 * found.error
 
 
