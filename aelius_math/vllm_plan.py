@@ -89,7 +89,7 @@ def plan_by(rules: Rules, model: Model, engine: Engine) -> Plan:
     mode = cache_mode(engine, rules, bool(recurrent), bool(attention))
     state = state_bytes(recurrent, model, engine, rules)
     token_bytes = attention_bytes(attention, dtype, cards, hybrid=bool(recurrent))
-    align, block_size = block_sizes(engine, rules, mode, attention, recurrent, token_bytes, state)
+    align, block_size = block_sizes(engine, rules, mode, attention, recurrent, token_bytes, state, dtype)
     several_mtp = extra is model.mtp_layers and sum(layer.num_layers for layer in extra) > 1
     request = Request(
         in_flight_tokens=in_flight(engine, rules, layers),
@@ -235,6 +235,7 @@ def block_sizes(
     recurrent: list[Recurrent],
     token_bytes: int,
     state: int,
+    dtype: str,
 ) -> tuple[int, int]:
     """The alignment and the block size [tokens]; in a hybrid a block's page must hold a whole state."""
     mla = any(isinstance(layer, MLA) for layer in attention)
@@ -242,6 +243,8 @@ def block_sizes(
     if not (attention and recurrent):
         kernel = max(kernel or 0, MLA_BLOCK_SIZE if mla else DEFAULT_BLOCK_SIZE)
         return kernel, asked or kernel
+    if mla and (dtype in dtypes.SCALED_HEAD_BITS or dtype == "fp8_ds_mla"):
+        raise AeliusError("kv_cache_dtype", dtype, "another format: for MLA beside recurrent layers it is not derived")
     align = kernel or (rules.mla_hybrid_kernel if mla else DEFAULT_BLOCK_SIZE)
     if rules.align_follows_block_size:
         align = max(align, asked or DEFAULT_BLOCK_SIZE)
