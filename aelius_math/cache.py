@@ -17,17 +17,16 @@ Sources: vLLM 0.28.0, vllm/v1/kv_cache_interface.py and vllm/model_executor/laye
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from aelius_math import dtypes
+from aelius_math.records import Record
 from aelius_math.units import AeliusError, ceil_div, whole
 
 OPTIONAL = {"head_size_v", "index_head_dim", "state_dtype", "conv_dtype"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layers:
+class Layers(Record):
     """A number of layers of one kind; base of the kinds below."""
 
     num_layers: int
@@ -40,15 +39,15 @@ class Layers:
         return None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None and field.name in OPTIONAL:
+        for name in self._fields:
+            value = getattr(self, name)
+            if value is None and name in OPTIONAL:
                 continue
-            if field.name in ("state_dtype", "conv_dtype"):
-                object.__setattr__(self, field.name, dtypes.known(value, field.name))
-                dtypes.element_bytes(value, field.name)
+            if name in ("state_dtype", "conv_dtype"):
+                object.__setattr__(self, name, dtypes.known(value, name))
+                dtypes.element_bytes(value, name)
             else:
-                whole(f"{type(self).__name__}.{field.name}", value)
+                whole(f"{type(self).__name__}.{name}", value)
 
     def token_bytes(self, dtype: str, tensor_parallel_size: int = 1) -> int:
         return 0
@@ -102,7 +101,6 @@ def heads_per_card(num_kv_heads: int, tensor_parallel_size: int) -> int:
     return max(1, num_kv_heads // tensor_parallel_size)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FullAttention(Layers):
     """Layers whose K and V grow with every token: [2, tokens, num_kv_heads, head_size].
 
@@ -132,7 +130,6 @@ class FullAttention(Layers):
         return sum(dtypes.vector_bytes(dtype, heads, size) for size in sizes)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SlidingWindow(FullAttention):
     """Layers that look back `sliding_window` tokens and keep no more than those.
 
@@ -157,7 +154,6 @@ class SlidingWindow(FullAttention):
         return ceil_div(tokens, block_size) - max(0, tokens - self.sliding_window + 1) // block_size
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChunkedAttention(FullAttention):
     """Layers that look back to the start of the current chunk of `attention_chunk_size` tokens."""
 
@@ -177,7 +173,6 @@ class ChunkedAttention(FullAttention):
         return ceil_div(tokens, block_size) - done // block_size
 
 
-@dataclass(frozen=True, kw_only=True)
 class MLA(Layers):
     """Layers that keep one compressed vector a token for all heads, the same on every card.
 
@@ -221,7 +216,6 @@ class MLA(Layers):
         return dim + dim // self.INDEX_QUANT_BLOCK * 4
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recurrent(Layers):
     """Layers whose state has a fixed size; base of the recurrent kinds. A dtype of None is the model's own."""
 
@@ -271,7 +265,6 @@ class Recurrent(Layers):
         return planned - 1 if request.mamba_cache_mode == "align" else planned  # the second is held during a copy
 
 
-@dataclass(frozen=True, kw_only=True)
 class GatedDeltaNet(Recurrent):
     """Gated DeltaNet layers: a convolution's last columns and one matrix a value head.
 
@@ -298,7 +291,6 @@ class GatedDeltaNet(Recurrent):
         return self.num_v_heads // tensor_parallel_size * self.head_v_dim * self.head_k_dim
 
 
-@dataclass(frozen=True, kw_only=True)
 class KimiDelta(Recurrent):
     """Kimi Delta Attention layers: as Gated DeltaNet, with one number of heads for all."""
 
@@ -317,7 +309,6 @@ class KimiDelta(Recurrent):
         return self.num_heads // tensor_parallel_size * self.head_dim * self.head_dim
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mamba1(Recurrent):
     """Mamba layers of the first kind; drafts do not widen their convolution."""
 
@@ -337,7 +328,6 @@ class Mamba1(Recurrent):
         return self.intermediate_size // tensor_parallel_size * self.state_size
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mamba2(Recurrent):
     """Mamba layers of the second kind, with heads and groups; a single group is copied to every card."""
 

@@ -6,13 +6,10 @@ class. Engines that cannot run a kind refuse it by its class name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aelius_math import dtypes
 from aelius_math.cache import MLA, FullAttention, Layers, Recurrent
 
 
-@dataclass(frozen=True, kw_only=True)
 class SparseAttention(FullAttention):
     """Full attention whose queries read chosen blocks only: all K and V are kept, and an index key beside
     them.
@@ -33,7 +30,6 @@ class SparseAttention(FullAttention):
         return dtypes.row_bytes(dtype, self.index_head_dim)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SlidingMLA(MLA):
     """MLA layers, or one K that is V too, that keep the last `sliding_window` tokens only.
 
@@ -51,7 +47,6 @@ class SlidingMLA(MLA):
         return self.sliding_window
 
 
-@dataclass(frozen=True, kw_only=True)
 class CompressedMLA(Layers):
     """DeepSeek-V4's far past: one vector, K and V in one, for every `compress_ratio` tokens; perhaps an index
     key.
@@ -75,7 +70,6 @@ class CompressedMLA(Layers):
         return dtypes.row_bytes(dtype, self.index_head_dim) // self.compress_ratio if self.index_head_dim else 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShortConvolution(Recurrent):
     """Gated short convolutions (LFM2): the last columns of one convolution, and no state.
 
@@ -97,7 +91,6 @@ class ShortConvolution(Recurrent):
         return self.hidden_size // tensor_parallel_size
 
 
-@dataclass(frozen=True, kw_only=True)
 class LightningAttention(Recurrent):
     """Lightning (linear) attention: one matrix a query head, and no convolution (so a kernel of one).
 
@@ -122,7 +115,6 @@ class LightningAttention(Recurrent):
         return self.num_heads // tensor_parallel_size * self.head_dim * self.head_dim
 
 
-@dataclass(frozen=True, kw_only=True)
 class RGLRU(Recurrent):
     """Real-gated linear recurrent units (RecurrentGemma): one vector, and a convolution's last columns.
 
@@ -144,7 +136,6 @@ class RGLRU(Recurrent):
         return self.lru_width // tensor_parallel_size
 
 
-@dataclass(frozen=True, kw_only=True)
 class RWKV(Recurrent):
     """RWKV 5 to 7: one matrix a head, and the last token's input of both halves of a block (token shift).
 
@@ -169,7 +160,6 @@ class RWKV(Recurrent):
         return self.num_heads // tensor_parallel_size * self.head_size * self.head_size
 
 
-@dataclass(frozen=True, kw_only=True)
 class RWKV4(Recurrent):
     """RWKV 4: numerator, denominator and largest exponent, a vector each, and the two token shifts.
 
@@ -193,7 +183,6 @@ class RWKV4(Recurrent):
         return 3 * self.attention_hidden_size // tensor_parallel_size
 
 
-@dataclass(frozen=True, kw_only=True)
 class XLSTM(Recurrent):
     """mLSTM layers of xLSTM: a head keeps the matrix C, the vector n and the number m; no convolution.
 

@@ -60,7 +60,7 @@ def load(name: str) -> Model:
     >>> load("qwen3.8-27b").kv_bytes_per_token()
     65536
     """
-    from dataclasses import replace
+    from aelius_math.records import replace
 
     found = entry(name)
     return replace(from_config(found["config"]), name=found["repository"])

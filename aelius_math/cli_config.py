@@ -52,9 +52,8 @@ def from_gguf(file: BufferedReader, where: str, dtype: str | None) -> Model:
 
 
 def from_catalogue(name: str, dtype: str | None) -> Model:
-    from dataclasses import replace
-
     from aelius_math import catalogue
+    from aelius_math.records import replace
 
     try:
         model = catalogue.load(name)

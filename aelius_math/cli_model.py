@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 
 from aelius_math.cache import Layers
 from aelius_math.cli import Result
@@ -41,7 +40,7 @@ def payload(model: Model) -> dict[str, object]:
 
 def describe(layers: Layers) -> dict[str, object]:
     """One kind of layer, with its fields; those that are not set are left out."""
-    given = {field.name: getattr(layers, field.name) for field in fields(layers)}
+    given = {name: getattr(layers, name) for name in layers._fields}
     return {
         "kind": type(layers).__name__,
         **{name: value for name, value in given.items() if value is not None},

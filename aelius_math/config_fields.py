@@ -183,7 +183,7 @@ def stack(kinds: Iterable[object], makers: Mapping[Any, Maker], field: str) -> t
 
 def merge(specs: Iterable[Layers | None]) -> tuple[Layers, ...]:
     """Specs that differ only in their number become one."""
-    from dataclasses import replace
+    from aelius_math.records import replace
 
     found: list[Layers] = []
     for spec in specs:

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aelius_math import dtypes
 from aelius_math.cache import Layers
+from aelius_math.records import Record
 from aelius_math.units import AeliusError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Model:
+class Model(Record):
     """The layers that keep something for a sequence, in the order in which their kinds first appear.
 
     `dtype` is the model's own, of activations and so of a cache left at "auto"; None where a config.json does

@@ -7,10 +7,10 @@ does not depend on the memory), then fills the memory and checks that one reques
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aelius_math.model import Model
+from aelius_math.records import Record
 from aelius_math.units import AeliusError, whole
 from aelius_math.vllm_engine import DoesNotFit, Engine
 from aelius_math.vllm_groups import Group
@@ -32,8 +32,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pool:
+class Pool(Record):
     """The pool of one card, as planned. All fields are whole numbers but max_concurrency, the engine's own float.
 
     block_size              tokens, before pages are unified (the number in "Setting attention block size to ...")
@@ -58,7 +57,7 @@ class Pool:
     fixed_blocks_per_request: int
     tokens: int
     max_concurrency: float
-    plan: Plan = field(repr=False)
+    plan: Plan
 
     @property
     def usable_blocks(self) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aelius_math import dtypes
 from aelius_math.cache import Layers
+from aelius_math.records import Record
 from aelius_math.units import AeliusError, show_bytes, whole
 from aelius_math.vllm_versions import possible
 
@@ -31,8 +30,7 @@ class DoesNotFit(AeliusError):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Engine:
+class Engine(Record):
     """vLLM's settings that the pool depends on, by vLLM's own names; None leaves a setting to the release.
 
     >>> Engine(max_model_len=262144, tensor_parallel_size=2, kv_cache_dtype="fp8").version

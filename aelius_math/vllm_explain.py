@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import product
 
 from aelius_math.cache import MLA, Recurrent
 from aelius_math.model import Model
+from aelius_math.records import Record, replace
 from aelius_math.units import GIB, AeliusError, whole
 from aelius_math.vllm_engine import Engine
 from aelius_math.vllm_plan import Plan, make_plan
@@ -23,8 +23,7 @@ USUAL_DRAFTS = (0, 1, 2, 3, 4)
 USUAL_FORMATS = ("auto", "fp8", "fp8_ds_mla")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
+class Candidate(Record):
     """Settings that print the pool.
 
     engine              all settings, those that were given too
@@ -45,8 +44,7 @@ class Candidate:
     available_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(Record):
     """All candidates, the most usual first; `searched` states what was tried, `fixed` what was given."""
 
     candidates: tuple[Candidate, ...]
@@ -84,13 +82,19 @@ def explain(
     """
     whole("tokens", tokens)
     whole("max_model_len", max_model_len)
-    fields = Engine.__dataclass_fields__
+    fields = Engine._fields
     for name, value in fixed.items():
         if name not in fields:
             raise AeliusError(name, value, "one of vLLM's settings: " + ", ".join(fields))
     given = {name: value for name, value in fixed.items() if value is not None}
     spaces = search_space(model, given, block_size)
-    logged = Logged(tokens, max_model_len, max_concurrency, available_kv_gib, block_size)
+    logged = Logged(
+        tokens=tokens,
+        max_model_len=max_model_len,
+        max_concurrency=max_concurrency,
+        available_kv_gib=available_kv_gib,
+        block_size=block_size,
+    )
     found: dict[tuple[object, ...], Candidate] = {}
     tried = 0
     refused: AeliusError | None = None
@@ -117,8 +121,7 @@ def explain(
     return Explanation(candidates=tuple(ordered), searched=spaces, fixed=given, tried=tried)
 
 
-@dataclass(frozen=True)
-class Logged:
+class Logged(Record):
     """What a log prints, and whether a plan prints it."""
 
     tokens: int

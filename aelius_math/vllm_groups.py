@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aelius_math.cache import MLA, FullAttention, Layers, Request, SlidingWindow
 from aelius_math.units import AeliusError, ceil_div
-from aelius_math.vllm_versions import PLAIN, SCALED, Rules
+from aelius_math.vllm_versions import INT4, PLAIN, Rules
 
 
 class Group(NamedTuple):
@@ -62,7 +62,7 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
     for bucket in buckets:
         layer, page = bucket.layer, bucket.page_size_bytes
         if isinstance(layer, FullAttention) and layer.window is not None:
-            kept = dtype if rules.promotes_format or dtype not in SCALED - PLAIN else "fp8"
+            kept = dtype if layer.vllm_spec in rules.promotes_format or dtype not in INT4 - PLAIN else "fp8"
             page = bucket.block_size * layer.token_bytes(kept, cards)
             layer = FullAttention(
                 num_layers=layer.num_layers,

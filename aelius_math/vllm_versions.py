@@ -32,7 +32,7 @@ class Rules(NamedTuple):
     pads_state                a state page is padded again when a drafter's page is larger
     window_block_is_kernels   window layers start from the backend's smallest block, not from --block-size
     packs_windows             formats that window layers are planned in as packed; elsewhere a whole byte an element
-    promotes_format           the hybrid manager off: a window layer planned as full keeps the cache's format
+    promotes_format           the hybrid manager off: layers of these kinds, planned as full, keep the cache's format
     retains_for_mtp           window layers keep k - 1 tokens more when several MTP layers draft
     drafts_widen_kda          the convolution of Kimi Delta Attention grows with the draft tokens
     bf16_state                mamba_ssm_cache_dtype may be bfloat16
@@ -56,7 +56,7 @@ class Rules(NamedTuple):
     pads_state: bool
     window_block_is_kernels: bool
     packs_windows: frozenset[str]
-    promotes_format: bool
+    promotes_format: frozenset[str]
     retains_for_mtp: bool
     drafts_widen_kda: bool
     bf16_state: bool
@@ -74,6 +74,8 @@ class Rules(NamedTuple):
 PLAIN = frozenset({"bf16", "fp16", "fp8", "fp8_ds_mla"})
 SCALED = PLAIN | {"int8_per_token_head", "fp8_per_token_head", "nvfp4"}
 INT4 = SCALED | {"int4_per_token_head"}
+WINDOWS_PROMOTED = frozenset({"SlidingWindowSpec"})
+BOTH_PROMOTED = WINDOWS_PROMOTED | {"ChunkedLocalAttentionSpec"}
 
 
 def parse(version: object) -> tuple[tuple[int, int, int], bool]:
@@ -111,7 +113,7 @@ def at(numbers: tuple[int, int, int]) -> Rules:
         pads_state=since((0, 26, 0)),
         window_block_is_kernels=since((0, 25, 0)),
         packs_windows=INT4 if since((0, 28, 0)) else SCALED if since((0, 21, 0)) else SCALED - {"nvfp4"},
-        promotes_format=since((0, 21, 0)),
+        promotes_format=BOTH_PROMOTED if since((0, 28, 0)) else WINDOWS_PROMOTED if since((0, 21, 0)) else frozenset(),
         retains_for_mtp=since((0, 28, 0)),
         drafts_widen_kda=since((0, 23, 0)),
         bf16_state=since((0, 22, 0)),

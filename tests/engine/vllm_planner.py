@@ -154,9 +154,9 @@ class Run:
             fields["head_size_v"] = layer["head_v"]
         if "kv_quant_mode" in known:
             fields["kv_quant_mode"] = self.specs.get_kv_quant_mode(layer["quant"])
-        if layer["spec"] == "MLAAttentionSpec" and layer["quant"] == "fp8_ds_mla":
-            fields["cache_dtype_str"] = "fp8_ds_mla"
-            if "state_content_bytes" in known:
+        if "cache_dtype_str" in layer:  # index keys have none
+            fields["cache_dtype_str"] = layer["cache_dtype_str"]
+            if layer["cache_dtype_str"] == "fp8_ds_mla" and "state_content_bytes" in known:
                 fields["state_content_bytes"] = 656
         if "indexes_kv_by_block_stride" in known:
             fields["indexes_kv_by_block_stride"] = layer["spec"] != "MLAAttentionSpec"

@@ -15,7 +15,8 @@ ROOMS = ["units", "dtypes", "cache", "model", "vllm llamacpp", "ladder", "simula
 """Lowest first; rooms on one line do not know each other. A module belongs to the room whose name it begins with."""
 
 MEMBERS = {
-    "config": "model", "catalogue": "model", "gguf": "model", "account": "ladder", "log": "logs", "budget": "vllm",
+    "records": "units",
+    "config": "model", "catalogue": "model", "gguf": "model", "account": "ladder", "log": "logs", "budget": "ladder",
     "demand": "simulation", "erlang": "simulation", "scene": "simulation", "experiments": "simulation",
     "decode": "logs", "busy": "ledger",
     "formula": "ledger", "entry": "ledger", "said": "ledger", "binding": "ledger", "tables": "ledger",
