@@ -410,6 +410,9 @@ def test_the_wall_is_a_context_that_the_engine_does_not_pad():
         walls = {fit(QWEN_27B, context, free_mib=20_000 + k * 11, weights_mib=WEIGHTS).wall_tokens for k in range(8)}
         assert {wall % step for wall in walls} == {0}
         assert {wall % (2 * step) for wall in walls} == {0, step}
+    three = fit(QWEN_27B, Context(n_ctx=65536, n_seq_max=3), free_mib=22_000, weights_mib=WEIGHTS, compute_mib=200)
+    assert three.wall_tokens % 768 == 0
+    assert three.wall_tokens > 0
 
 
 def test_windows_are_counted_in_what_is_used():
