@@ -158,7 +158,7 @@ class Case:
     def wall(self) -> int | None:
         """Tokens [int] of the largest context that fits, as the engine pads it; 0: none does; None: no wall."""
         step = PAD * self.context.streams
-        return largest(self.passes, step, round_up(min(self.context.n_ubatch, self.context.n_batch), step))
+        return largest(self.passes, step, round_up(self.context.n_ubatch, step))
 
 
 def largest(passes: Callable[[int], bool], step: int, start: int) -> int | None:

@@ -108,13 +108,16 @@ class Layout:
     def weights(self) -> int:
         return sum(block.weights_bytes for block in self.blocks) + sum(self.tail)
 
+    def drafts(self, start: int, count: int) -> bool:
+        """Whether the MTP layer, first after the blocks, is among these units and drafts."""
+        return bool(self.context.draft_max) and start <= len(self.blocks) < start + count
+
     def growing(self, start: int, count: int, found: Memory) -> tuple[int, int]:
         """Bytes of the compute buffers that follow from the context, on a device that holds these units: main, MTP."""
         held = self.blocks[start : start + count]
         attends = any(not block.layer.recurrent and block.layer.window is None for block in held)
-        drafts = self.context.draft_max and start <= len(self.blocks) < start + count
         main = found.mask_bytes + found.scratch_bytes if attends else 0
-        return main, found.draft_mask_bytes + found.draft_scratch_bytes if drafts else 0
+        return main, found.draft_mask_bytes + found.draft_scratch_bytes if self.drafts(start, count) else 0
 
     def needs(self, device: int, start: int, count: int, found: Memory) -> tuple[int, int]:
         """Bytes on a device that holds these units: of the model, and of the MTP context beside it."""
@@ -122,7 +125,7 @@ class Layout:
             return 0, 0
         held = [block_bytes(block, found) for block in self.blocks] + list(self.tail)
         main, draft = self.growing(start, count, found)
-        draft += (found.draft_kv_bytes or 0) if start <= len(self.blocks) < start + count else 0
+        draft += (found.draft_kv_bytes or 0) if self.drafts(start, count) else 0
         return sum(held[start : start + count]) + main + self.constants[device], draft
 
     def lay(
@@ -196,7 +199,7 @@ def fit_devices(
         context=context,
         blocks=tuple(blocks),
         tail=(*mtp, mib_bytes("output_mib", output_mib)),
-        constants=(0,) * number,
+        constants=(),
     )
     counts = split_by_free(layout.total, each("tensor_split", tensor_split, number) if tensor_split else free)
     layout = replace(

@@ -225,10 +225,10 @@ def left_out(n_gpu_layers: int | None, total: int | None, blocks: Sequence[Block
 
 def moved_bytes(case: Case, blocks: Sequence[Block] | None, end: Decision) -> int | None:
     """Bytes [int] of weights, cache and state that the pass sends to the CPU."""
-    if not end.moved or not blocks:
+    if not end.moved:
         return end.moved
     found = memory(case.model, at(case.context, end.n_ctx))
-    return sum(block_bytes(block, found) for block in blocks[: end.moved])
+    return sum(block_bytes(block, found) for block in (blocks or ())[: end.moved])
 
 
 def decide(case: Case, total: int | None, blocks: Sequence[Block] | None, abort: str | None) -> Decision:

@@ -75,6 +75,7 @@ def test_a_device_that_holds_exactly_its_target_is_full_and_a_byte_less_is_too_l
     assert units(toy(exact)) == [2, 5]
     assert units(toy([219 - 2**-20, 477])) == [1, 5]
     assert units(toy([219, 477 - 2**-20])) == [2, 4]
+    assert units(toy(exact, context=Context(n_ctx=1024, build="jul"))) == [2, 5]
 
 
 def test_vision_goes_to_the_margin_of_the_first_device():
@@ -178,6 +179,8 @@ def test_a_device_needs_its_units_their_caches_its_constant_and_the_draft_beside
     assert layout.needs(0, 0, 4, found) == (4 * (100 * MIB + state) + 7, 0)
     assert layout.needs(1, 4, 6, found) == (4 * (100 * MIB + cache) + 800 + 5 * MIB + 9, found.draft_kv_bytes + 5 * MIB)
     assert layout.needs(1, 9, 1, found) == (509, 0)
+    assert layout.needs(1, 8, 1, found) == (309, found.draft_kv_bytes + 5 * MIB)
+    assert layout.needs(0, 5, 3, found)[1] == 0
     assert layout.needs(0, 5, 0, found) == (0, 0)
 
 
@@ -200,8 +203,8 @@ def test_in_july_layers_laid_anew_leave_layer_0_on_the_cpu_whatever_room_there_i
         assert found.verdict == ("moved" if build == "oct" else "evict")
 
 
-def shrinks(build, slots):
-    """What `fit_devices` shrinks an unset context of HYBRID to, 100 MiB short, and what the engine's formula gives."""
+def shrinks(build, slots, short):
+    """What `fit_devices` shrinks an unset context of HYBRID to, so many MiB short, and what the engine's formula gives."""
     streams = slots if build == "oct" else 1
     full_length, floor = 32_768 * streams, 4096 * streams
     sizes = []
@@ -212,7 +215,7 @@ def shrinks(build, slots):
         sizes.append(main + (draft if build == "oct" else 0))
     constants = 1000 * MIB + 400 * MIB - here.mask_bytes * 2 - here.draft_mask_bytes
     margin = draft if build == "jul" else 0
-    free = constants + sizes[1] + margin - 100 * MIB
+    free = constants + sizes[1] + margin - short * MIB
     found = fit_devices(HYBRID, Context(n_ctx=None, n_seq_max=slots, draft_max=1, build=build), blocks=HYBRID_BLOCKS,
                         mtp_mib=100, output_mib=100, free_mib=[free / MIB / 2] * 2, compute_mib=[200, 200],
                         fit_target_mib=0)  # fmt: skip
@@ -224,9 +227,34 @@ def shrinks(build, slots):
 
 @pytest.mark.parametrize(("build", "slots"), [("oct", 1), ("oct", 2), ("jul", 1), ("jul", 2)])
 def test_each_build_shrinks_an_unset_context_by_its_own_floor_length_and_count_of_layers(build, slots):
-    found, expected = shrinks(build, slots)
-    assert found.n_ctx == expected
-    assert 4096 < found.n_ctx < 32_768 * slots
+    align = 256 * (slots if build == "oct" else 1)
+    reached = set()
+    for short in range(100, 160, 6):
+        found, expected = shrinks(build, slots, short)
+        assert found.n_ctx == expected
+        assert 4096 < found.n_ctx < 32_768 * slots
+        reached.add(found.n_ctx % (2 * align))
+    assert reached == {0, align}
+
+
+@pytest.mark.parametrize(("build", "floor"), [("oct", 8192), ("jul", 4096)])
+def test_split_slots_have_a_floor_each_in_october_and_one_in_july(build, floor):
+    found, _ = shrinks(build, 2, 1400 if build == "oct" else 700)
+    assert found.n_ctx == floor
+
+
+def test_devices_that_only_recur_need_no_compute_buffer_that_grows():
+    found = fit_devices(HYBRID, Context(n_ctx=1024), blocks=HYBRID_BLOCKS, output_mib=100, free_mib=[4000, 5000],
+                        compute_mib=[0, 40])  # fmt: skip
+    assert [device.units for device in found.projected] == [4, 5]
+    assert found.projected[0].used_bytes == 400 * MIB + memory(HYBRID, Context(n_ctx=1024)).recurrent_bytes
+
+
+def test_an_unset_context_stays_where_the_devices_together_have_just_enough():
+    found = toy([929, 1029], context=Context(n_ctx=None), compute_mib=[42, 42])
+    assert sum(used(found.projected)) == 929 + 1029
+    assert found.projected[0].leave_bytes < 0
+    assert found.n_ctx == 32_768
 
 
 def test_a_context_no_longer_than_the_floor_stays():

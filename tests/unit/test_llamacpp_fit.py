@@ -224,6 +224,7 @@ def test_a_layer_count_below_all_leaves_the_front_layers_out_before_the_pass_loo
     assert all_of_it.projected_bytes - some.projected_bytes == saved
     assert (some.verdict, some.layers_kept) == ("fits", 63)
     assert at(80, 20_996, n_gpu_layers=66).projected_bytes == all_of_it.projected_bytes
+    assert at(80, 20_996, n_gpu_layers=2).layers_kept == 2
 
 
 def test_july_loses_a_unit_to_its_own_count_even_where_moving_none_would_do():
@@ -281,7 +282,7 @@ def test_the_state_is_counted_twice_in_both_builds():
 
 def test_free_memory_as_the_pass_reads_it_is_taken_as_it_is():
     found = at(80, 20_996)
-    assert (found.free_bytes, found.counted_twice_bytes) == (20_996 * MIB, 0)
+    assert (found.free_bytes, found.free_mib, found.counted_twice_bytes) == (20_996 * MIB, 20_996, 0)
 
 
 def test_a_build_that_counts_once_would_read_what_is_free(monkeypatch):
@@ -391,6 +392,9 @@ def test_where_nobody_measured_the_constant_the_verdict_is_unknown_unless_it_lac
     assert fit(LLAMA_8B, Context(n_ctx=4096), free_mib=20_000, weights_mib=4000, compute_mib=4 + rest).fits
     tight = fit(LLAMA_8B, Context(n_ctx=4096), free_mib=5000, weights_mib=4000)
     assert (tight.verdict, tight.deficit_mib, tight.layers_kept) == ("evict", None, None)
+    for free in (5000, 20_000):
+        found = fit(LLAMA_8B, Context(n_ctx=4096), free_mib=free, weights_mib=4000, blocks=blocks(LLAMA_8B, 100))
+        assert (found.moved_bytes, found.layers_kept) == (None, None)
 
 
 def test_the_callers_own_compute_buffer_stands_in_for_a_constant():
@@ -481,7 +485,7 @@ def test_fewer_layers_than_all_need_their_weights():
     mamba = Mamba2(num_layers=2, num_heads=8, head_dim=64, n_groups=1, state_size=128, conv_kernel_size=4)
     with pytest.raises(AeliusError, match="none set: this model's layers cannot be counted"):
         fit(Model(name="m", layers=(mamba,)), Context(n_ctx=256), free_mib=1, weights_mib=1, n_gpu_layers=99)
-    with pytest.raises(AeliusError, match="n_gpu_layers: got 0"):
+    with pytest.raises(AeliusError, match="n_gpu_layers: got 0, expected at least 65"):
         fit(QWEN_27B, Context(n_ctx=256), free_mib=1, weights_mib=WEIGHTS, n_gpu_layers=0)
 
 
