@@ -125,7 +125,7 @@ def fill(model: Model, engine: Engine, plan: Plan, available: int) -> Pool:
             planned = num_blocks * block_bytes
     blocks = plan.blocks(limit)
     needed = plan.needed_blocks(limit) * block_bytes
-    if planned <= 0 or needed > planned:
+    if needed > planned:
         raise DoesNotFit(available, needed, longest(plan, limit, planned), num_blocks, blocks)
     concurrency = num_blocks / blocks  # the engine's own float: it decides what int() makes of it
     groups = tuple([table.group for table in plan.tables])
@@ -134,7 +134,8 @@ def fill(model: Model, engine: Engine, plan: Plan, available: int) -> Pool:
     else:
         tokens = num_blocks // len(groups) * min([group.block_size for group in groups])
     recurrent = [table for table in plan.tables if table.buckets[0].layer.recurrent]
-    if recurrent and rules.caps_max_num_seqs and (engine.max_num_seqs or 0) > num_blocks:
+    most = engine.max_num_seqs if recurrent and rules.caps_max_num_seqs else None
+    if most is not None and most > num_blocks:
         expected = f"at most {num_blocks:,}, the pool's blocks: each sequence decoding needs one for its state"
         raise AeliusError("max_num_seqs", engine.max_num_seqs, expected)
     return Pool(

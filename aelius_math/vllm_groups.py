@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from aelius_math.cache import MLA, FullAttention, Layers, Request, SlidingWindow
+from aelius_math.cache import MLA, FullAttention, Layers, Request
 from aelius_math.units import AeliusError, ceil_div
 from aelius_math.vllm_versions import INT4, PLAIN, Rules
 
@@ -41,10 +41,12 @@ class Table(NamedTuple):
     buckets: tuple[Bucket, ...]
 
     def blocks(self, tokens: int, request: Request) -> int:
-        return max(b.layer.planned_blocks(tokens, b.block_size, request) for b in self.buckets)
+        """Blocks that the planner sets aside: all layers of a group need as many."""
+        return self.buckets[0].layer.planned_blocks(tokens, self.group.block_size, request)
 
     def running(self, tokens: int, request: Request) -> int:
-        return max(b.layer.running_blocks(tokens, b.block_size, request) for b in self.buckets)
+        """Blocks that are held between two steps."""
+        return self.buckets[0].layer.running_blocks(tokens, self.group.block_size, request)
 
 
 def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list[Bucket]:
@@ -52,11 +54,12 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
     if len({bucket.layer.table_key() for bucket in buckets}) == 1:
         return buckets
     full = any(bucket.layer.table_key() == ("full",) for bucket in buckets)
-    windows = {bucket.layer.window for bucket in buckets if isinstance(bucket.layer, SlidingWindow)}
-    if not full or len(windows) > 1 or any(bucket.layer.recurrent for bucket in buckets):
-        kinds = ", ".join(sorted({type(bucket.layer).__name__ for bucket in buckets}))
+    kinds = {(bucket.spec, bucket.layer.window) for bucket in buckets if bucket.layer.window is not None}
+    several = len(kinds) > len({spec for spec, _ in kinds})  # two windows, or two chunk sizes
+    if not full or several or any(bucket.layer.recurrent for bucket in buckets):
+        names = ", ".join(sorted({type(bucket.layer).__name__ for bucket in buckets}))
         raise AeliusError(
-            "hybrid_kv_cache_manager", False, f"True: the engine cannot plan {kinds} as one kind"
+            "hybrid_kv_cache_manager", False, f"True: the engine cannot plan {names} as one kind"
         )
     promoted: dict[tuple[object, ...], Bucket] = {}
     for bucket in buckets:
@@ -70,7 +73,7 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
                 head_size=layer.head_size,
                 head_size_v=layer.head_size_v,
             )
-        key = layer.spec_key(cards)
+        key = (*layer.spec_key(cards), page)
         merged = promoted.setdefault(key, Bucket(layer, layer.vllm_spec, page, bucket.block_size))
         merged.num_layers += bucket.num_layers
     return list(promoted.values())
@@ -95,14 +98,12 @@ def group(buckets: list[Bucket], rules: Rules) -> tuple[list[Table], int | None,
     times, over = rules.group_factor
     size = most if most * over < least * times else least
     tables = []
-    fullest = 0
     for bucket in buckets:
         parts = ceil_div(bucket.num_layers, size)
         for part in range(parts):
             layers = ceil_div(bucket.num_layers - part, parts)
-            fullest = max(fullest, layers)
             tables.append(Table(Group(bucket.spec, layers, bucket.block_size), (bucket,)))
-    return tables, page, page * fullest
+    return tables, page, page * max(table.group.num_layers for table in tables)
 
 
 def unify_pages(buckets: list[Bucket], rules: Rules) -> int:

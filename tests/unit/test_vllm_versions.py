@@ -120,12 +120,18 @@ def test_a_single_group_of_mamba2_is_copied_to_every_card():
     assert MAMBA.conv_elements(4) == 3 * (64 * 64 + 2 * 8 * 128) // 4
 
 
-def test_several_mtp_layers_make_windows_keep_more_tokens_from_0_28():
-    mtp = (SlidingWindow(num_layers=3, num_kv_heads=8, head_size=128, sliding_window=1024),)
-    drafts = {"mtp": mtp, "num_speculative_tokens": 18, "max_num_batched_tokens": 2049}
-    new, old = (plan(FULL, WINDOW, version=v, **drafts).blocks_per_request for v in ("0.28.0", "0.27.1"))
-    windows = len(plan(FULL, WINDOW, version="0.28.0", **drafts).groups) - 1
-    assert new - old == windows * (-(-(1023 + 17 + 2 * 2049) // 16) - -(-(1023 + 2 * 2049) // 16))
+@pytest.mark.parametrize("drafts", [18, 19])  # 1,023 + 17 + 4,096 tokens fill their blocks; one more does not
+def test_several_mtp_layers_make_windows_keep_more_tokens_from_0_28(drafts):
+    def held(version, layers, **settings):
+        mtp = (SlidingWindow(num_layers=layers, num_kv_heads=8, head_size=128, sliding_window=1024),)
+        settings = {"num_speculative_tokens": drafts, "version": version} | settings
+        pool = plan(FULL, WINDOW, **{"mtp": mtp} | settings)
+        return {pool.plan.tables[-1].blocks(32768, pool.plan.request)}
+
+    assert held("0.28.0", 2) == {-(-(1023 + drafts - 1 + 4096) // 16) + 1}
+    assert held("0.27.1", 2) == held("0.28.0", 1) == {-(-(1023 + 4096) // 16) + 1}
+    draft = SlidingWindow(num_layers=2, num_kv_heads=8, head_size=128, sliding_window=1024)
+    assert held("0.28.0", 1, draft=(draft,)) == held("0.28.0", 1)
 
 
 def test_block_size_aligns_hybrids_from_0_20():
@@ -214,6 +220,7 @@ def test_mla_keeps_one_vector_a_token_and_index_keys_beside_it():
     sparse = MLA(num_layers=8, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128)
     assert plan(sparse, kv_cache_dtype="fp8_ds_mla").block_size_bytes == block * (656 + 132)
     assert plan(sparse, kv_cache_dtype="fp8", version="0.19.0").block_size_bytes == block * (656 + 132)
+    assert plan(LATENT, sparse, kv_cache_dtype="fp8", version="0.19.0").block_size_bytes == block * (2 * 656 + 132)
     assert plan(sparse, kv_cache_dtype="fp8").notes
     assert refused(FULL, kv_cache_dtype="fp8_ds_mla") == "dtype"
 
@@ -231,7 +238,22 @@ def test_with_the_hybrid_manager_off_windows_are_planned_as_full():
     other = SlidingWindow(num_layers=8, num_kv_heads=8, head_size=128, sliding_window=512)
     assert refused(FULL, WINDOW, other, hybrid_kv_cache_manager=False) == "hybrid_kv_cache_manager"
     assert refused(FULL, DELTA, hybrid_kv_cache_manager=False) == "hybrid_kv_cache_manager"
+    longer = ChunkedAttention(num_layers=8, num_kv_heads=8, head_size=128, attention_chunk_size=8192)
+    assert refused(FULL, CHUNK, longer, hybrid_kv_cache_manager=False) == "hybrid_kv_cache_manager"
+    assert plan(FULL, CHUNK, WINDOW, hybrid_kv_cache_manager=False).blocks_per_request == 2048
+    assert refused(WINDOW, CHUNK, hybrid_kv_cache_manager=False) == "hybrid_kv_cache_manager"
     assert plan(FULL, hybrid_kv_cache_manager=False).num_blocks == plan(FULL).num_blocks
+
+
+@pytest.mark.parametrize(
+    ("version", "layer", "kept"),
+    [("0.20.2", WINDOW, False), ("0.21.0", WINDOW, True), ("0.27.1", CHUNK, False), ("0.28.0", CHUNK, True)],
+)
+def test_layers_planned_as_full_lose_their_scales_in_some_releases(version, layer, kept):
+    pool = plan(FULL, layer, hybrid_kv_cache_manager=False, version=version, kv_cache_dtype="int8_per_token_head")
+    assert pool.block_size_bytes == 8 * 16 * 8 * (264 + (264 if kept else 256))
+    plain = plan(FULL, layer, hybrid_kv_cache_manager=False, version=version, kv_cache_dtype="fp8")
+    assert plain.block_size_bytes == 8 * 16 * 8 * 512
 
 
 def test_the_token_budget_is_asked_for_only_where_it_matters():
@@ -359,6 +381,11 @@ def test_available_bytes_must_be_whole_and_one_for_each_card(available):
     cards = {"tensor_parallel_size": 2} if isinstance(available, list) else {}
     caught = pytest.raises(AeliusError, plan, FULL, available=available, **cards)
     assert caught.value.field == "available_bytes"
+
+
+def test_of_several_cards_the_one_with_the_least_binds():
+    assert plan(FULL, available=[3 * GIB, 2 * GIB], tensor_parallel_size=2).available_bytes == 2 * GIB
+    assert pytest.raises(DoesNotFit, plan, FULL, available=[GIB, 0], tensor_parallel_size=2).value.value == 0
 
 
 def test_nothing_available_does_not_fit():
