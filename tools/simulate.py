@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from itertools import product
@@ -132,31 +132,36 @@ def part_yield() -> object:
     ]  # fmt: skip
 
 
+def variations() -> Iterator[tuple[str, float | None, dict[str, float]]]:
+    """Each line of the demand halved and doubled, as changes by name; low and high ends move together.
+
+    People and their conversations are the scale itself. No slice holds more than the longest conversation has. A line
+    that is zero is set to one in twenty, and its factor is null.
+    """
+    values: dict[str, float] = {name: line["value"] for name, line in table().items()}  # type: ignore[misc]
+    for name, value in values.items():
+        if name in ("people", "sessions_per_person") or name.endswith("_high"):
+            continue
+        if value == 0:
+            yield name, None, {name: 0.05}
+            continue
+        ends = [name, name.replace("_low", "_high")] if name.endswith("_low") else [name]
+        for factor in (0.5, 2.0):
+            if (name, factor) != ("longest", 2.0):
+                yield name, factor, {end: type(values[end])(values[end] * factor) for end in ends}
+
+
+def varied(name: str, factor: float | None, changes: dict[str, float]) -> Point:
+    """On time now, and the largest demand served, with one line of the demand changed."""
+    scene = busy_hour.scene("ladder", demand=changes, hours=HOURS)
+    now = repeat(scene, range(1, 9))
+    shares = {"on_time": pair(o.on_time for o in now), "hit_rate": pair(o.hit_rate for o in now)}
+    return {"line": name, "factor": factor, **shares, **scale_of(scene, 3)}
+
+
 def part_sensitivity() -> object:
-    """Each line of the demand halved and doubled: on time now, and the largest demand served, for the ladder."""
-    rows = []
-    for name, line in table().items():
-        for factor in (0.5, 2):
-            value = line["value"] * factor  # type: ignore[operator]
-            if isinstance(line["value"], int):
-                value = int(value)
-            changes = {name: value}
-            if name in ("prefill_low", "prefill_high", "decode_low", "decode_high"):
-                kind = name.split("_")[0]
-                changes = {f"{kind}_{end}": table()[f"{kind}_{end}"]["value"] * factor for end in ("low", "high")}  # type: ignore[operator]
-                if name.endswith("high"):
-                    continue
-            if name in ("longest", "on_time", "people") and factor == 2 and name != "on_time":
-                continue  # no slice holds more; twice the people is a scale of two
-            if name in ("people", "sessions_per_person"):
-                continue  # the scale itself
-            scene = busy_hour.scene("ladder", hours=HOURS, demand=changes)
-            now = repeat(scene, range(1, 9))
-            rows.append({
-                "line": name, "factor": factor, "on_time": pair(o.on_time for o in now), "hit_rate": pair(o.hit_rate for o in now),
-                **scale_of(scene, 3),
-            })  # fmt: skip
-    return rows
+    """Each line of the demand changed, for the ladder."""
+    return [varied(*variation) for variation in variations()]
 
 
 def ranked(ladders: list[Ladder], scale: float, idle: float) -> list[Point]:

@@ -44,3 +44,8 @@ def test_in_the_stored_busy_hour_used_cached_and_free_are_all_the_blocks(scale):
     rows = PARTS["hour"][scale]["rows"]
     assert len(rows) == 180
     assert {used + cached + free for _, used, cached, free, *_ in rows} == {199}
+
+
+def test_every_assumed_line_of_the_demand_was_varied_but_the_scale_itself():
+    varied = {row["line"] for row in PARTS["sensitivity"]} | {"prefill_high", "decode_high"}  # moved with their lows
+    assert table().keys() - varied == {"people", "sessions_per_person"}
