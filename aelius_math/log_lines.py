@@ -17,6 +17,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from aelius_math.units import AeliusError
@@ -103,22 +104,22 @@ class Statement(NamedTuple):
         return self.pieces[self.joins.index(join)]
 
     def lead(self, start: int, after: int) -> str:
-        """The text before offset `start` of its own piece, from offset `after` of the statement on, spaces kept."""
+        """The text before offset `start` of its own piece, spaces kept: from offset `after` on, 200 signs at most."""
         index = bisect_right(self.joins, start) - 1
-        skip, want = max(0, after - self.joins[index]), start - max(after, self.joins[index])
-        out: list[str] = []
-        for char in self.pieces[index]:
-            if char.isspace():
-                out.append(char)
-            elif skip > 0:
-                skip -= 1
-                out.clear()
-            elif want > 0:
-                want -= 1
-                out.append(char)
-            else:
-                break
-        return "".join(out)
+        first = self.joins[index]
+        begin = max(after, first, start - 200)
+        if begin >= start:
+            return ""
+        places, piece = _places(self.pieces[index]), self.pieces[index]
+        return piece[
+            places[begin - first] : places[start - first] if start - first < len(places) else len(piece)
+        ]
+
+
+@lru_cache(maxsize=8)
+def _places(piece: str) -> list[int]:
+    """Where the signs of a piece are that are not white space."""
+    return [at for at, sign in enumerate(piece) if not sign.isspace()]
 
 
 def is_prose(lead: str) -> bool:
@@ -234,7 +235,9 @@ def _goes_on(before: str, line: str) -> bool:
     """Whether the header at the end of one line goes on in the next."""
     if OPEN_HEADER.search(before, max(0, len(before) - 60)):
         return True
-    return LEVEL.match(line) is not None and CLOSED_HEADER.search(before, max(0, len(before) - 60)) is not None
+    return (
+        LEVEL.match(line) is not None and CLOSED_HEADER.search(before, max(0, len(before) - 60)) is not None
+    )
 
 
 class Keys:
@@ -334,7 +337,9 @@ def _finish(pieces: list[str], keys: Keys, hot: bool) -> list[Statement]:
 
 
 def _statement(pieces: list[str], width: int) -> Statement:
-    full = [False] + [len(piece.rstrip()) >= width - 24 for piece in pieces[:-1]]  # a colour that was in it is gone
+    full = [False] + [
+        len(piece.rstrip()) >= width - 24 for piece in pieces[:-1]
+    ]  # a colour that was in it is gone
     if len(pieces) > 1 and len(pieces[0]) < 1024:  # a header that was broken
         both = pieces[0] + pieces[1]
         if len(both) - len(strip(both)[0]) > len(pieces[0]):

@@ -488,7 +488,14 @@ class LlamaReader:
 def _again(boot: LlamaBoot, cache: Cache) -> bool:
     """Whether a cache is that of a model whose cache is there already: as many layers, as much to a cell."""
     first = next((one for context in boot.contexts[:1] for one in context.caches if not one.sliding), None)
-    if first is None or not cache.layers or not first.cells or not cache.cells or boot.contexts[-1] is boot.contexts[0] and not boot.contexts[0].compute:
+    if (
+        first is None
+        or not cache.layers
+        or not first.cells
+        or not cache.cells
+        or boot.contexts[-1] is boot.contexts[0]
+        and not boot.contexts[0].compute
+    ):
         return False
     same = (first.layers, first.k_type, first.v_type) == (cache.layers, cache.k_type, cache.v_type)
     cells, others = first.cells * (first.streams or 1), cache.cells * (cache.streams or 1)

@@ -17,11 +17,15 @@ from aelius_math.log_lines import Statement, is_prose
 _HOLES = {
     "{int}": r"(\d(?:[\d,]*\d)?)",
     "{num}": r"(-?\d(?:[\d,]*\d)?(?:\.\d+)?)",
-    "{version}": r"(\d[\w.+-]*)", "{name}": r"([A-Z]\w*)", "{word}": r"([\w.:/+-]+?)",
+    "{version}": r"(\d[\w.+-]*)",
+    "{name}": r"([A-Z]\w*)",
+    "{word}": r"([\w.:/+-]+?)",
     "{dev}": r"([\w\[\].:-]{1,60}?)",
 }
 _NUMBER_REST = re.compile(r"[\d,]{1,20}")
-_VERSION_REST = re.compile(r"\d{0,3}(?:\.\d{1,3}){0,2}(?:\.?(?:post|rc|dev|t|st|ost|c|v|ev)\d{1,5}){0,2}(?:\+[\w.]{1,30})?")
+_VERSION_REST = re.compile(
+    r"\d{0,3}(?:\.\d{1,3}){0,2}(?:\.?(?:post|rc|dev|t|st|ost|c|v|ev)\d{1,5}){0,2}(?:\+[\w.]{1,30})?"
+)
 _WHOLE_NAME = re.compile(r"(?:LM|Generation|Model|MTP|Classification)$")
 _END = frozenset("\"'`|<*\\)}]")
 
@@ -50,7 +54,7 @@ class Form:
     form: str
     strict: bool = True
     end: str = ""
-    since: str = ""
+    once: bool = False
     regex: re.Pattern[str] = field(init=False)
     literal: str = field(init=False)
     open: bool = field(init=False)
@@ -100,12 +104,15 @@ def find(forms: Iterable[Form], statement: Statement) -> Iterator[Found]:
         if form.literal in text:
             hits += [(match.start(), form, match) for match in form.regex.finditer(text)]
     hits.sort(key=lambda hit: (hit[0], -hit[2].end()))
-    edge = 0
+    edge, seen = 0, set()
     for start, form, match in hits:
-        if start < edge:
+        if start < edge or form.once and form.name in seen:
             continue
+        seen.add(form.name)
         values, end = match.groups(), match.end()
-        if form.open:  # nothing after the last value says where it ends: a line end does, but for one inside it
+        if (
+            form.open
+        ):  # nothing after the last value says where it ends: a line end does, but for one inside it
             begin = match.start(len(values))
             inside = [join for join in statement.joins if begin < join < end]
             end = next((join for join in inside if ends(statement, begin, join, form.form)), end)

@@ -61,12 +61,13 @@ FORMS = (
     Form("architecture", "Resolved architecture: {name}"),
     Form("using_len", "Using max model len {int}"),
     Form("batched", "Chunked prefill is enabled with max_num_batched_tokens={int}."),
-    Form("args", "non-default args: «\\{»", strict=False),
-    Form("args", "args: Namespace(", strict=False),
+    Form("args", "non-default args: «\\{»", strict=False, once=True),
+    Form("args", "args: Namespace(", strict=False, once=True),
     Form(
         "engine",
         "Initializing «an?(?:V1)?» LLM engine «(?:\\(v([^()]{1,60})\\))?» with config:",
         strict=False,
+        once=True,
     ),
     Form("version", "vLLM API server version «v?»{version}"),
     Form("version", "«(?:\u2584|\u2588).{0,60}?»version «v?»{version}", strict=False),
@@ -377,7 +378,7 @@ class VllmReader:
 
     def _settings(self, boot: VllmBoot, found: Found, source: str) -> None:
         boot.say(source, True, found, source)
-        read = settings(found.statement.squeezed[found.end :])
+        read = settings(found.statement.squeezed[found.end : found.end + SETTINGS_CAP])
         for key, value in read.items():
             boot.say(f"{source}.{key}", value, found, source)
             if key == "data_parallel_size":
@@ -393,6 +394,9 @@ class VllmReader:
         if not boot.started and not boot.refused and boot.crashed is None:
             boot.crashed = CRASHES[found.values[0] or ""]
 
+
+SETTINGS_CAP = 1 << 14
+"""Characters of an argument or configuration line that are searched for settings."""
 
 CRASHES = {
     "Enginecoreinitializationfailed": "the engine core failed to start",

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from aelius_math import log_llamacpp, log_vllm
+from aelius_math.log_boot_llamacpp import llama_boot
+from aelius_math.log_boot_vllm import vllm_boot
 from aelius_math.log_lines import Keys, blocks, cut, statements
-from aelius_math.log_report import llama_boot, vllm_boot
 from aelius_math.log_sentences import sentences
 from aelius_math.units import AeliusError
 

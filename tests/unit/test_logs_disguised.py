@@ -14,7 +14,7 @@ from aelius_math.logs import read, read_stream
 
 TESTS = Path(__file__).parent.parent
 sys.path.insert(0, str(TESTS))
-from disguises import disguise  # noqa: E402
+from disguises import disguise
 
 LOGS = sorted((TESTS / "golden" / "boot_logs").glob("*.txt")) + sorted((TESTS / "logs").glob("*.txt"))
 TEXTS = {path.stem: path.read_bytes().decode() for path in LOGS}
