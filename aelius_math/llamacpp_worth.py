@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, floor
 
 from aelius_math.llamacpp_builds import FIT_TARGET_MIB
 from aelius_math.llamacpp_context import PAD, Context, at
@@ -32,8 +33,10 @@ class Growth:
 
 def context_bytes(found: Memory) -> tuple[int, int, int, int]:
     """Bytes that follow the context: main cache, MTP cache, f16 copies, masks."""
+    if found.draft_kv_bytes is None:
+        raise AeliusError("draft_max", None, "0: the model has no MTP layers, its drafter is not known")
     scratch = found.scratch_bytes + found.draft_scratch_bytes
-    return found.kv_bytes, found.draft_kv_bytes or 0, scratch, found.mask_bytes + found.draft_mask_bytes
+    return found.kv_bytes, found.draft_kv_bytes, scratch, found.mask_bytes + found.draft_mask_bytes
 
 
 def growth(model: Model, context: Context) -> Growth:
@@ -80,12 +83,12 @@ class MarginWindow:
 
     @property
     def least(self) -> int:
-        return int(self.fails_at // 1) + 1
+        return floor(self.fails_at) + 1
 
     @property
     def most(self) -> int:
         """The largest whole number at most passes_at + x for an x below slack_below."""
-        return -int(-(self.passes_at + self.slack_below) // 1) - 1
+        return ceil(self.passes_at + self.slack_below) - 1
 
     def slacks(self, target_mib: int) -> tuple[Fraction, Fraction] | None:
         """From (included) and to (not included): the spare MiB at `base` under which this target does both."""

@@ -500,6 +500,18 @@ def test_an_order_of_layers_that_is_not_the_models_is_refused():
 def test_builds_are_named_by_their_month():
     assert (build_of("jul").date, build_of("oct").date) == ("2026-07-11", "2026-10-01")
     assert mib_bytes("free_mib", 0.01) == 10_486
+    assert mib_bytes("free_mib", 1 << 33) == 1 << 53
+    with pytest.raises(AeliusError, match="free_mib"):
+        mib_bytes("free_mib", (1 << 33) + 1)
+
+
+def test_the_replayed_files_layers_weigh_what_4_5_bits_a_weight_give():
+    hidden, intermediate = 5120, 17_408
+    mlp = 3 * hidden * intermediate
+    delta_net = hidden * (10_240 + 6144 + 2 * 48) + 6144 * hidden  # qkv, gate, two a head; out
+    attention = hidden * (2 * 24 * 256 + 2 * 4 * 256) + 24 * 256 * hidden  # Q with its gate, K, V; out
+    for kind, weights in (("GatedDeltaNet", delta_net + mlp), ("FullAttention", attention + mlp)):
+        assert round(weights * 4.5 / 8 / MIB, 1) == REPLAYED_27B.by_kind[kind]
 
 
 # properties

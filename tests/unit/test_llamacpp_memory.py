@@ -347,6 +347,8 @@ def test_the_constant_is_known_for_the_27b_at_the_settings_measured_and_for_noth
     assert memory(QWEN_27B, Context(n_ctx=4096, n_seq_max=None)).compute_bytes is not None
     assert memory(QWEN_27B, Context(n_ctx=4096, n_seq_max=2, draft_max=15)).compute_bytes is not None
     assert memory(QWEN_27B, Context(n_ctx=4096, n_seq_max=2, draft_max=16)).compute_bytes is None
+    assert memory(QWEN_27B, Context(n_ctx=4096, draft_max=31)).compute_bytes is not None
+    assert memory(QWEN_27B, Context(n_ctx=4096, draft_max=32)).compute_bytes is None
     assert memory(model("llama8b"), Context(n_ctx=4096)).compute_growing_bytes == 4096 * 512 * 2
 
 

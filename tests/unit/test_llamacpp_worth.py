@@ -10,6 +10,7 @@ from llamacpp_models import QWEN_27B, golden, model
 
 from aelius_math.cache import Mamba2
 from aelius_math.llamacpp import Context, fit, memory
+from aelius_math.llamacpp_builds import BUILDS
 from aelius_math.llamacpp_worth import flag_worth, growth, margin_window, tokens_worth, walls
 from aelius_math.model import Model
 from aelius_math.units import MIB, AeliusError
@@ -156,6 +157,23 @@ def test_flags_that_are_as_they_could_be_are_not_offered():
     assert "-np 1" in auto
     assert not {"-kvu", "-no-kvu"} & auto
     assert {"no --spec-type draft-mtp", "-no-kvu", "-ctkd f16 -ctvd f16", "-ctkd q8_0 -ctvd q8_0"} <= set(drafted)
+
+
+def test_a_build_that_counts_the_state_once_gains_it_once(monkeypatch):
+    monkeypatch.setitem(BUILDS, "jul", replace(BUILDS["jul"], state_counted_twice=False))
+    assert worth_of()["--spec-draft-n-max 2"].saved_bytes == 299.25 * MIB
+
+
+def test_drafting_off_is_what_the_same_flags_without_a_draft_give():
+    one = replace(JULY, draft_max=1)
+    off = worth_of(one)["no --spec-type draft-mtp"]
+    assert off.wall_tokens == fit(QWEN_27B, replace(JULY, draft_max=0), **CARD).wall_tokens
+    assert off.gain_tokens > 0
+
+
+def test_growth_with_a_drafter_that_is_not_known_is_refused():
+    with pytest.raises(AeliusError, match="draft_max"):
+        growth(model("qwen35-27b"), JULY)
 
 
 def test_flags_whose_memory_is_not_known_are_left_out():
