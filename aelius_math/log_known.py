@@ -114,29 +114,20 @@ def worth(model: Model, base: Candidate) -> list[dict[str, Any]]:
     """What other flags would make of the same bytes, the greatest change first: pool in tokens, and the difference."""
     engine, memory = base.engine, base.available_bytes
     now = plan_pool(model, engine, memory)
-    found = []
+    found: list[tuple[int, dict[str, Any]]] = []
     for flag, other in changes(engine, bool(now.fixed_blocks_per_request)):
+        one: dict[str, Any] = {"flag": flag, "tokens": None, "gain_tokens": None, "longest_max_model_len": None}
         try:
-            pool = plan_pool(model, other, memory)
+            one["tokens"] = plan_pool(model, other, memory).tokens
+            one["gain_tokens"] = one["tokens"] - now.tokens
         except DoesNotFit as error:
-            found.append(
-                {
-                    "flag": flag,
-                    "tokens": None,
-                    "gain_tokens": None,
-                    "longest_max_model_len": error.longest_max_model_len,
-                }
-            )
+            one["longest_max_model_len"] = error.longest_max_model_len
         except AeliusError:
             continue
-        else:
-            gain = pool.tokens - now.tokens
-            found.append(
-                {"flag": flag, "tokens": pool.tokens, "gain_tokens": gain, "longest_max_model_len": None}
-            )
-    found.sort(key=lambda one: -(one["gain_tokens"] or -engine.max_model_len))
-    gains = [one for one in found if (one["gain_tokens"] or 0) > 0]
-    return (gains if len(gains) > 1 else found)[:3]
+        found.append((-engine.max_model_len if one["gain_tokens"] is None else one["gain_tokens"], one))
+    found.sort(key=lambda pair: -pair[0])
+    gains = [pair for pair in found if pair[0] > 0]
+    return [one for _, one in (gains if len(gains) > 1 else found)[:3]]
 
 
 def changes(engine: Engine, recurrent: bool) -> list[tuple[str, Engine]]:
@@ -169,7 +160,7 @@ def remedies(out: dict[str, Any], model: Model) -> list[dict[str, Any]]:
         return []
     if not given.get("num_speculative_tokens"):
         given.pop("speculative_method", None)
-    memory, found = int(out["available_kv_gib"] * GIB), []
+    memory = int(out["available_kv_gib"] * GIB)
     try:
         engine = Engine(version=releases(out["version"])[0], max_model_len=out["max_model_len"], **given)
         plan_pool(model, engine, memory)
@@ -183,21 +174,16 @@ def remedies(out: dict[str, Any], model: Model) -> list[dict[str, Any]]:
         least = error.longest_max_model_len
     except AeliusError:
         return []
+    found: list[tuple[int, dict[str, Any]]] = []
     for flag, other in changes(engine, any(layer.recurrent for layer in model.layers)):
         try:
             plan_pool(model, other, memory)
-            longest = out["max_model_len"]
+            longest = engine.max_model_len
         except DoesNotFit as error:
             longest = error.longest_max_model_len
         except AeliusError:
             continue
+        one = {"flag": flag, "tokens": None, "gain_tokens": longest - least, "longest_max_model_len": longest}
         if longest > least:
-            found.append(
-                {
-                    "flag": flag,
-                    "tokens": None,
-                    "gain_tokens": longest - least,
-                    "longest_max_model_len": longest,
-                }
-            )
-    return sorted(found, key=lambda one: -one["gain_tokens"])[:3]
+            found.append((longest, one))
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])[:3]]

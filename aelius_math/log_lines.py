@@ -161,7 +161,7 @@ def _gathered(given: Iterator[object]) -> Iterator[str]:
     yield "".join(held)
 
 
-def cut(parts: Iterable[str] | Iterable[bytes]) -> Iterator[str]:
+def cut(parts: Iterable[str | bytes]) -> Iterator[str]:
     """A text that comes in pieces, broken anywhere, in blocks of whole lines; a longer line is broken."""
     rest = ""
     for part in parts:

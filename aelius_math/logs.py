@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from aelius_math import log_llamacpp, log_vllm
+from aelius_math import log_llamacpp, log_llamacpp_lines, log_vllm, log_vllm_lines
 from aelius_math.log_boot_llamacpp import llama_boot
 from aelius_math.log_boot_vllm import vllm_boot
 from aelius_math.log_lines import Keys, blocks, cut, statements
@@ -52,7 +52,8 @@ def _read(source: Iterable[str]) -> dict[str, Any]:
     done: list[dict[str, Any]] = []
     more = 0
     for statement in statements(
-        source, Keys(log_vllm.KEYS + log_llamacpp.KEYS, log_vllm.PARTS + log_llamacpp.PARTS)
+        source,
+        Keys(log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS),
     ):
         vllm.take(statement) or llama.take(statement)
         while len(vllm.boots) > 1:
@@ -61,16 +62,18 @@ def _read(source: Iterable[str]) -> dict[str, Any]:
             more += _keep(done, llama.boots.pop(0))
     vllm.finish()
     llama.finish()
-    for boot in (*vllm.boots, *llama.boots):
+    for boot in vllm.boots:
         more += _keep(done, boot)
+    for last in llama.boots:
+        more += _keep(done, last)
     if not done:
         raise AeliusError("log", "no line of a boot log", LOOKED_FOR)
     engines = list(dict.fromkeys(boot["engine"] for boot in done))
     notes = [f"More boots in the log: {more:,}, not listed."] if more else []
     if len(engines) > 1:
         notes.append("The log holds boots of two engines.")
-    for index, boot in enumerate(done, 1):
-        notes += [note if len(done) == 1 else f"Boot {index}: {note}" for note in boot["notes"]]
+    for index, entry in enumerate(done, 1):
+        notes += [note if len(done) == 1 else f"Boot {index}: {note}" for note in entry["notes"]]
     return {"engine": engines[0] if len(engines) == 1 else "both", "boots": done, "notes": notes}
 
 

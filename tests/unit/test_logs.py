@@ -280,3 +280,12 @@ def test_every_number_of_a_sentence_is_one_of_the_jsons(path: Path) -> None:
         known = numbers({key: value for key, value in boot.items() if key not in ("sentences", "notes")})
         for sentence in boot["sentences"]:
             assert numbers(sentence) <= known, sentence
+
+
+def test_a_pool_over_context_ranks_is_told_and_not_derived() -> None:
+    log = "INFO 05-04 01:05:57 [kv_cache_utils.py:1] Multiplying the GPU KV cache size by the cp_world_size 2 (pcp_world_size 1 * dcp_world_size 2).\n"
+    log += "INFO 05-04 01:05:57 [kv_cache_utils.py:1] GPU KV cache size: 100,000 tokens\n"
+    log += "INFO 05-04 01:05:57 [kv_cache_utils.py:1] Maximum concurrency for 20,000 tokens per request: 5.00x\n"
+    (boot,) = read(log)["boots"]
+    assert boot["tokens"] == 100000 and boot["derived"]["num_blocks"] is None
+    assert any("Context parallel" in note for note in boot["notes"])
