@@ -299,9 +299,6 @@ class VllmReader:
     def _started(self, boot: VllmBoot, found: Found) -> None:
         boot.started = True
 
-    def _graphs_done(self, boot: VllmBoot, found: Found) -> None:
-        pass
-
     def _crashed(self, boot: VllmBoot, found: Found) -> None:
         if not boot.started and not boot.refused and boot.crashed is None:
             boot.crashed = CRASHES[found.values[0] or ""]
@@ -320,7 +317,7 @@ BEFORE = frozenset(
     ("available", "reserved", "architecture", "using_len", "block", "padding", "batched", "mamba_mode")
 )
 """Lines that a boot prints before it has planned its pool."""
-AFTER = frozenset(("started", "graphs_done", "crashed", "in_use_bytes", "longest", "no_memory"))
+AFTER = frozenset(("started", "crashed", "in_use_bytes", "longest", "no_memory"))
 """Lines that say how a boot ended."""
 PLANNING = frozenset(
     ("args", "version", "engine", "tokens", "concurrency", "gpu_blocks", "needed", "too_long")

@@ -67,7 +67,6 @@ FORMS = (
     Form("version", "«(?:\u2584|\u2588).{0,60}?»version «v?»{version}", strict=False),
     Form("started", "Application startup complete", strict=False),
     Form("started", "Starting vLLM «(?:API)?server(?:0|\\d+)?on»", strict=False),
-    Form("graphs_done", "Graph capturing finished in", strict=False),
     Form(
         "crashed",
         "«(Enginecoreinitializationfailed|EngineCorefailedtostart|WorkerProcfailedtostart|CUDAoutofmemory)»",
