@@ -97,7 +97,7 @@ def truth(number: Number, text: str, after: str = "") -> str | None:
     if isinstance(number.value, tuple):
         parts = [replace(number, value=part, digits=None) for part in number.value]
         return None if any(truth(part, text, after) is None for part in parts) else f"{text!r} is none of {number.text}"
-    if text in number.say or text == number.value:
+    if text in number.say:
         return None
     if isinstance(number.value, str):
         quotes = [number.value, *number.say]

@@ -30,6 +30,9 @@ NUMBERS = {
     "hits": num(9328000, "hits", unit="lookups", digits=3),
     "time": num(150, "prefill", unit="s"),
     "speed": num(35.5, "decode", unit="tokens/s"),
+    "between": num(65024, "63.5 K", unit="tokens", k=1024),
+    "many": num(2_500_000_000, "many", unit="hits"),
+    "five": num(12345, "five digits", unit="hits"),
     "rate": num(65536, "a token", unit="bytes/token"),
     **ARTICLE,
 }
@@ -102,7 +105,11 @@ eighth          0.13
 eighth          0.12
 time            150 s
 time            150 seconds
-time            2.5 minutes
+time            2.50 minutes
+many            2.5 billion
+between         63.5K
+between         about 64K
+five            12,345
 speed           35.5 tokens/s
 speed           36 tokens/s
 rate            64 KiB
@@ -217,6 +224,10 @@ eighth          0.14
 time            150
 time            150 tokens
 time            2 minutes
+many            2.5 million
+between         64K
+five            12345
+five            12.345
 speed           35.5 tokens
 speed           35.5
 full_attention_blocks  17
@@ -350,6 +361,11 @@ def test_what_make_numbers_writes_is_true(old: int, new: int, style: str) -> Non
 def test_a_new_value_is_said_as_the_old_one_was(value: float, unit: str, old: str, new: str) -> None:
     said = restate(num(value, "drawn", unit=unit), old)
     assert said == new or (value, said) == (1.2345, "1.235")
+
+
+def test_a_k_without_a_reading_is_left_to_people() -> None:
+    assert restate(num(65536, "wall", unit="tokens"), "84K") is None
+    assert restate(num(65536, "wall", unit="tokens", k=1024), "84K") == "64K"
 
 
 def test_words_are_left_to_people() -> None:
