@@ -90,12 +90,12 @@ def cells(script: str, file: str) -> list[Block]:
 
 
 def verdicts(toml: str, file: str) -> list[Block]:
-    """What article.toml says to readers about the verdicts; other fields are the ledger's own table."""
+    """What article.toml says to readers in sentences; other fields are the ledger's own table."""
     rows = toml.splitlines()
     found: list[Block] = []
     for key, table in tomllib.loads(toml).items():
         line = next((n for n, row in enumerate(rows, start=1) if row.startswith(f"[{key}]")), 1)
-        texts = [table.get("verdict_note", ""), table.get("reading", ""), *table.get("care", ())]
+        texts = [*(table.get(field, "") for field in ("says", "verdict_note", "reading")), *table.get("care", ())]
         found.extend(Block(f"{file} [{key}]", line, text) for text in texts if text)
     return found
 

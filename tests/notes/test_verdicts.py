@@ -7,7 +7,7 @@ import re
 import pytest
 
 from aelius_math.ledger import Number, published
-from prose import ROOT
+from prose import ROOT, names
 
 TREATED = [number for number in published().values() if number.origin == "article" and number.verdict]
 
@@ -39,3 +39,7 @@ def test_what_only_the_running_machine_knew_is_not_called_exact() -> None:
 def test_no_number_without_a_verdict_is_given_a_reason() -> None:
     reasons = [n.id for n in published().values() if not n.verdict and (n.verdict_note or n.reading or n.care)]
     assert reasons == []
+
+
+def test_no_label_holds_a_loose_digit() -> None:
+    assert [n.id for n in published().values() if re.search(r"\d", names().sub("", n.label))] == []

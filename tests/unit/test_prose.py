@@ -105,9 +105,9 @@ def test_the_cells_of_a_note_are_read_as_jupytext_reads_them() -> None:
 
 
 def test_verdicts_of_the_article_are_prose_too(tmp_path: Path) -> None:
-    toml = '[pool]\nvalue = 289661\nsays = "all 12"\n\n[gap]\nvalue = 1\nverdict_note = "It is 12."\ncare = ["a", "b 13", "c"]\n'
+    toml = '[pool]\nvalue = 289661\nsays = "all 11"\n\n[gap]\nvalue = 1\nverdict_note = "It is 12."\ncare = ["a", "b 13", "c"]\n'
     found = prose.verdicts(toml, "article.toml")
-    assert [(block.line, block.text) for block in found] == [(5, "It is 12."), (5, "a"), (5, "b 13"), (5, "c")]
+    assert [(block.line, block.text) for block in found] == [(1, "all 11"), (5, "It is 12."), (5, "a"), (5, "b 13"), (5, "c")]
 
 
 def test_notes_pages_and_verdicts_are_all_read(tmp_path: Path) -> None:

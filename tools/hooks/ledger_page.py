@@ -85,7 +85,7 @@ def row(number: Number, *cells: str) -> str:
 
 
 def article_row(number: Number, note_link: NoteLink) -> str:
-    what = f"{escape(sentence(number.label))} <small>{escape(sentence(number.says))} ({number.kind})</small>"
+    what = f"{escape(sentence(number.label))} <small>{bound(sentence(number.says))} ({number.kind})</small>"
     word = number.verdict or "not treated yet"
     verdict = f'<span class="verdict" data-verdict="{word.replace(",", "").replace(" ", "-")}">{word}</span>'
     for more in (number.reading, number.verdict_note):
@@ -104,7 +104,7 @@ def care(number: Number, note_link: NoteLink) -> str:
     lines = "".join(f"<li>{bound(line)}</li>" for line in number.care)
     return (
         f'<h2 id="care-{number.id}">{escape(sentence(number.label))}</h2>'
-        f"<p>{escape(sentence(number.says))}.</p>"
+        f"<p>{bound(sentence(number.says))}.</p>"
         f'<p><span class="verdict" data-verdict="{number.verdict.replace(",", "").replace(" ", "-")}">{number.verdict}</span>{reading}. '
         f"{bound(number.verdict_note)}</p><ol>{lines}</ol><p>Derived in: {note_link(number.note)}</p>"
     )
