@@ -12,7 +12,6 @@ from typing import NamedTuple
 from aelius_math import dtypes
 from aelius_math.cache import (
     MLA,
-    ChunkedAttention,
     FullAttention,
     KimiDelta,
     Layers,
@@ -165,14 +164,10 @@ def check_layers(layers: tuple[Layers, ...], engine: Engine, rules: Rules) -> No
             raise AeliusError(
                 "layers", type(layer).__name__, "a kind of layer whose rule in vLLM's planner is known"
             )
-        if cards > 1:
-            for field, count in layer.divided().items():
-                if count % cards and not (field == "num_kv_heads" and cards % count == 0):
-                    raise AeliusError(
-                        "tensor_parallel_size",
-                        cards,
-                        f"a number that divides the {count} {field} of {type(layer).__name__}",
-                    )
+        for field, count in layer.divided().items():
+            if count % cards and not (field == "num_kv_heads" and cards % count == 0):
+                expected = f"a number that divides the {count} {field} of {type(layer).__name__}"
+                raise AeliusError("tensor_parallel_size", cards, expected)
     if rules.old and {type(layer) for layer in layers} != {FullAttention}:
         raise AeliusError("version", engine.version, "0.17 or newer for layers other than full attention")
     if rules.old and len({layer.spec_key(cards) for layer in layers}) > 1:
@@ -241,7 +236,8 @@ def block_sizes(
     mla = any(isinstance(layer, MLA) for layer in attention)
     kernel, asked = engine.kernel_block_size, engine.block_size
     if not (attention and recurrent):
-        kernel = max(kernel or 0, MLA_BLOCK_SIZE if mla else DEFAULT_BLOCK_SIZE)
+        usual = MLA_BLOCK_SIZE if mla else DEFAULT_BLOCK_SIZE
+        kernel = max(kernel or usual, usual)
         return kernel, asked or kernel
     if mla and (dtype in dtypes.SCALED_HEAD_BITS or dtype == "fp8_ds_mla"):
         raise AeliusError("kv_cache_dtype", dtype, "another format: for MLA beside recurrent layers it is not derived")
@@ -271,6 +267,15 @@ def in_flight(engine: Engine, rules: Rules, layers: tuple[Layers, ...]) -> int:
             f"a number of tokens: {kind} layers hold a batch beside their window",
         )
     return rules.in_flight_batches * engine.max_num_batched_tokens
+
+
+def planned_format(layer: Layers, dtype: str, rules: Rules) -> str:
+    """The format that a layer is planned in: some releases plan packed formats of windows at a byte an element."""
+    if layer.window is None or dtype not in INT4 - rules.packs_windows:
+        return dtype
+    if dtype != "int4_per_token_head":
+        return "fp8"
+    return "fp8_per_token_head" if isinstance(layer, SlidingWindow) else dtype
 
 
 def fill_buckets(
@@ -304,11 +309,7 @@ def fill_buckets(
             and engine.hybrid_kv_cache_manager
         ):
             size = engine.kernel_block_size or DEFAULT_BLOCK_SIZE
-        kept = dtype
-        if isinstance(layer, SlidingWindow | ChunkedAttention) and dtype in INT4 - rules.packs_windows:
-            kept = "fp8_per_token_head" if dtype == "int4_per_token_head" else "fp8"
-            if isinstance(layer, ChunkedAttention) and dtype == "int4_per_token_head":
-                kept = dtype
+        kept = planned_format(layer, dtype, rules)
         add(layer, key, size * layer.token_bytes(kept, cards), size)
         if isinstance(layer, MLA) and layer.index_head_dim:
             add(layer, (*key, "index", layer.index_head_dim), size * layer.vllm_index_bytes(), size)

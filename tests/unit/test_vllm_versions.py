@@ -92,6 +92,14 @@ def test_mode_all_counts_draft_tokens_from_0_22(version, more):
     assert pool.fixed_blocks_per_request == (each + more) * sum(group.spec == "MambaSpec" for group in pool.groups)
 
 
+def test_mode_all_aligns_to_a_common_multiple_of_chunk_and_block():
+    odd = Mamba2(
+        num_layers=24, num_heads=64, head_dim=64, n_groups=8, state_size=128, conv_kernel_size=4, chunk_size=96
+    )
+    pool = plan(FULL, odd, enable_prefix_caching=True, mamba_cache_mode="all", block_size=64)
+    assert pool.block_size == 192 * -(-odd.state_bytes("bf16") // (192 * 4096))
+
+
 def test_mode_all_aligns_to_the_chunk_of_the_kernel():
     assert plan(FULL, MAMBA, enable_prefix_caching=True, mamba_cache_mode="all").block_size % 256 == 0
 
@@ -160,6 +168,7 @@ def test_num_gpu_blocks_override_replaces_the_memory_from_0_20_1():
     caught = pytest.raises(DoesNotFit, plan, FULL, num_gpu_blocks_override=2047)
     assert caught.value.longest_max_model_len == 2047 * 16
     assert plan(FULL, num_gpu_blocks_override=5000, available=1).num_blocks == 5000
+    assert pytest.raises(DoesNotFit, plan, FULL, num_gpu_blocks_override=100, version="0.20.1")
     old = plan(FULL, num_gpu_blocks_override=100, version="0.20.0")
     assert old.num_blocks == 100 and old.max_concurrency < 1 and old.notes
 
@@ -209,6 +218,8 @@ def test_window_layers_are_packed_from_0_28_for_int4_and_0_21_for_nvfp4():
     assert page("0.27.1", "int4_per_token_head") == 16 * 8 * (128 + 128 + 8)
     assert page("0.21.0", "nvfp4") == 16 * 8 * 2 * (64 + 8)
     assert page("0.20.2", "nvfp4") == 16 * 8 * 2 * 128
+    assert plan(CHUNK, version="0.20.2", kv_cache_dtype="nvfp4").page_size_bytes == 16 * 8 * 2 * 128
+    assert plan(CHUNK, version="0.27.1", kv_cache_dtype="int4_per_token_head").page_size_bytes == 16 * 8 * (64 + 64 + 8)
 
 
 def test_mla_keeps_one_vector_a_token_and_index_keys_beside_it():
@@ -271,6 +282,9 @@ def test_recurrent_state_may_be_kept_in_another_dtype():
     assert plan(FULL, DELTA, mamba_ssm_cache_dtype="bfloat16", version="0.22.0").plan.state_bytes == half
     assert refused(FULL, DELTA, mamba_ssm_cache_dtype="bfloat16", version="0.21.0") == "mamba_ssm_cache_dtype"
     assert refused(FULL, DELTA, mamba_ssm_cache_dtype="fp8") == "mamba_ssm_cache_dtype"
+    for version, words in (("0.21.0", "float16 (bfloat16 from 0.22)"), ("0.28.0", "float16, bfloat16")):
+        caught = pytest.raises(AeliusError, plan, FULL, DELTA, version=version, mamba_ssm_cache_dtype="fp8")
+        assert words in str(caught.value)
 
 
 def test_a_model_of_recurrent_layers_alone_pads_nothing_and_caches_no_prefix_by_default():
@@ -284,6 +298,7 @@ def test_max_num_seqs_may_not_exceed_the_blocks_of_a_hybrid_from_0_20():
     assert plan(FULL, DELTA, max_num_seqs=blocks).num_blocks == blocks
     assert refused(FULL, DELTA, max_num_seqs=blocks + 1) == "max_num_seqs"
     assert plan(FULL, DELTA, max_num_seqs=blocks + 1, version="0.19.0").num_blocks
+    assert refused(FULL, DELTA, max_num_seqs=blocks + 1, version="0.20.0") == "max_num_seqs"
     assert plan(FULL, max_num_seqs=1 << 20).num_blocks
 
 
@@ -301,6 +316,15 @@ def test_a_pre_release_is_planned_where_both_sides_agree():
     assert plan(FULL, DELTA, version="0.23.1rc1.dev531+ga65f93fb2", enable_prefix_caching=True).tokens
     assert refused(FULL, WINDOW, version="0.25.2rc1") == "version"  # one batch in flight, or two
     assert refused(FULL, DELTA, version="0.27.2rc1") == "version"  # prefix caching off, or on
+    assert refused(FULL, WINDOW, version="0.26.0rc1") == "version"  # before it 0.25
+    assert plan(FULL, version="0.21.0rc1").tokens and plan(FULL, version="0.19.2rc1").tokens
+    large = SlidingWindow(num_layers=8, num_kv_heads=16, head_size=128, sliding_window=1024)
+    assert plan(FULL, large, version="0.23.1rc1", block_size=64).tokens  # 0.25 would start windows from 16
+
+
+def test_a_version_of_two_numbers_is_the_first_of_its_releases():
+    assert plan(FULL, WINDOW, version="0.20").tokens == plan(FULL, WINDOW, version="0.20.0").tokens
+    assert refused(FULL, version="0." + "9" * 5000) == "version"
 
 
 def test_0_29_is_planned_by_the_newest_rules_and_says_so():
