@@ -128,8 +128,8 @@ with figures.plot(height=310) as (fig, ax):
     figures.token_axis(ax.xaxis, [48 * K, 64 * K, 80 * K, 96 * K, 112 * K, 128 * K])
     figures.axes(ax, x="context [tokens], stand-in file", y="memory of the card [GiB]")
     figures.label(ax, 50 * K, plan[64 * K].free_bytes / 1024**3, "free, as the pass reads it", dy=9)
-    figures.label(ax, 100 * K, projected[26], "what it wants, margin and all", dy=14, ha="right", colour=figures.colour(6))
-    figures.label(ax, 52 * K, used[2], "on the card", dy=-14, colour=figures.colour(1))
+    figures.label(ax, 100 * K, projected[26], "what it wants, margin and all", dx=-4, dy=-14, ha="left", colour=figures.colour(6))
+    figures.label(ax, 52 * K, used[2], "on the card", dy=14, ha="right", dx=30, colour=figures.colour(1))
     figures.label(ax, 104 * K, used[28], "layers moved", dy=-16, colour=figures.colour(2))
 figures.show(
     fig,
