@@ -14,6 +14,7 @@ from aelius_math.units import ceil_div
 
 MOST_BLOCKS_PER_REQUEST = 4096
 MOST_GROUPS = 16
+MOST_LAYERS = 4096
 MOST_DRAFTS = 32
 
 
@@ -73,7 +74,7 @@ def padded_groups(padding: list[tuple[int, float]]) -> set[int] | None:
         return None
     added, percent = padding[0]
     layers = round(added / percent * 100)
-    if layers <= 0 or abs(added / layers * 100 - percent) > 0.0051:
+    if not 0 < layers <= MOST_LAYERS or abs(added / layers * 100 - percent) > 0.0051:
         return None
     whole = layers + added
     return {

@@ -12,7 +12,7 @@ from typing import Any
 from aelius_math.log_blocks import Candidate, agrees, padded_groups, solve
 from aelius_math.log_known import explained, known_model, remedies, worth
 from aelius_math.log_vllm import VllmBoot
-from aelius_math.units import AeliusError, ceil_div
+from aelius_math.units import LARGEST, AeliusError, ceil_div
 from aelius_math.vllm import plan_pool
 
 SHOWN_CANDIDATES = 20
@@ -39,7 +39,8 @@ def derive(boot: VllmBoot, out: dict[str, Any], notes: list[str]) -> dict[str, A
 
 
 def _blocks(boot: VllmBoot, out: dict[str, Any], derived: dict[str, Any], notes: list[str]) -> None:
-    if out["max_model_len"] is None:
+    figures = (out["max_model_len"], out["tokens"], out["block_size"], boot.one("block"), boot.one("gpu_blocks"))
+    if out["max_model_len"] is None or not all(0 < one < LARGEST for one in figures if isinstance(one, int)):
         return
     found = _candidates(boot, out, notes)
     model = known_model(out)

@@ -142,7 +142,7 @@ FORMS = (
 KEYS = (
     "llama_kv_cache", "llama_memory_recurrent", "KV self size", "compute buffer size", "model buffer size", "layers to GPU",
     "n_seq_max", "n_ctx =", "n_ctx_seq", "n_ctx_per_seq", "n_ctx_train", "n_ubatch", "n_rs_seq", "kv_unified", "flash_attn", "n_slots", "n_parallel is set", "loaded meta data",
-    "loading model '", "general.name", "params_fit", "fit_params", "common_fit", "fitting params", "by reducing context", "estimated ",
+    "loading model '", "general.name", "params_fit", "fit_params", "common_fit", "fitting params", "fit params to free", "by reducing context", "estimated ",
     "server is listening", "model loaded", "cudaMalloc failed", "failed to allocate buffer", "failed to create context",
     "failed to initialize the context", "error loading model", "model loading error", "constructing llama_context",
     "print_info: build", "build: ", "build_info", "version: ",
@@ -151,7 +151,7 @@ KEYS = (
 
 PARTS = (
     "llama_", "KVself", "buffersize", "layerstoGPU", "n_seq_max", "n_ctx=", "n_ctx_seq", "_per_seq", "n_ctx_train", "n_ubatch", "n_rs_seq",
-    "kv_unified", "flash_attn", "n_slots", "n_parallelis", "metadata", "loadingmodel", "general.name", "_fit", "fit_", "fittingparams", "reducingcontext",
+    "kv_unified", "flash_attn", "n_slots", "n_parallelis", "metadata", "loadingmodel", "general.name", "_fit", "fit_", "fittingparams", "fitparams", "reducingcontext",
     "estimated", "islistening", "modelloaded", "failed", "modelloadingerror", "print_info:build", "build:", "build_info", "version:",
 )  # fmt: skip
 """A part of every key, its white space gone."""

@@ -26,6 +26,7 @@ _NUMBER_REST = re.compile(r"[\d,]{1,20}")
 _VERSION_REST = re.compile(
     r"\d{0,3}(?:\.\d{1,3}){0,2}(?:\.?(?:post|rc|dev|t|st|ost|c|v|ev)\d{1,5}){0,2}(?:\+[\w.]{1,30})?"
 )
+_POINTS = str.maketrans("", "", ",.-")
 _WHOLE_NAME = re.compile(r"(?:LM|Generation|Model|MTP|Classification)$")
 _END = frozenset("\"'`|<*\\)}]")
 
@@ -117,6 +118,8 @@ def find(forms: Iterable[Form], statement: Statement) -> Iterator[Found]:
             inside = [join for join in statement.joins if begin < join < end]
             end = next((join for join in inside if ends(statement, begin, join, form.form)), end)
             values = (*values[:-1], text[begin:end])
+        if any(value and len(value) > 24 and value.translate(_POINTS).isdigit() for value in values):
+            continue  # no engine prints such a number
         if form.strict and not _stands_alone(form, statement, start, end, edge):
             continue
         edge = end
@@ -152,4 +155,4 @@ def number(text: str | None) -> float:
 
 def integer(text: str | None) -> int:
     """A printed whole number of tokens, blocks or layers; thousands may have commas."""
-    return int((text or "").replace(",", "")[:18] or "0")
+    return int((text or "0").replace(",", ""))

@@ -126,13 +126,13 @@ def run(count: int = 20_000, seed: int = 0) -> str:
         for way in ways:
             log = way(log, chance)[:400_000]
         names = ", ".join(way.__name__ for way in ways)
-        started = time.perf_counter()
+        started = time.process_time()
         try:
             tally[judge(log)] += 1
         except Exception as error:
             Path("failed_case.txt").write_text(log, "utf-8", "surrogatepass")
             raise AssertionError(f"case {number} of seed {seed} ({names}; written to failed_case.txt): {type(error).__name__}: {error}") from error
-        took = time.perf_counter() - started
+        took = time.process_time() - started
         slowest = max(slowest, took)
         assert took < LONGEST_SECONDS, f"case {number} of seed {seed} took {took:.2f} s ({names}, {len(log):,} characters)"
     return (
@@ -156,12 +156,12 @@ def linear() -> str:
             times = []
             for size in (200_000, 800_000):
                 log = filler * (size // len(filler))
-                started = time.perf_counter()
+                started = time.process_time()
                 try:
                     read(log)
                 except AeliusError:
                     pass
-                times.append(time.perf_counter() - started)
+                times.append(time.process_time() - started)
             worst = max(worst, times[1])
             assert times[1] < 2.0 or times[1] < 8 * times[0], f"{filler!r} repeated: {times[0]:.2f} s, then {times[1]:.2f} s for four times the text"
     return f"hostile texts of 800,000 characters: at most {worst:.2f} s, in proportion to their length"

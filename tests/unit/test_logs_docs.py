@@ -18,7 +18,7 @@ FORMS = log_vllm_lines.FORMS + log_llamacpp_lines.FORMS
 KEYS = Keys(
     log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS
 )
-SHOWN = re.findall(r"^```log\n(.*?)^```$", PAGE, re.M | re.S)
+SHOWN = re.findall(r"^```log\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LINES = [line for block in SHOWN for line in block.splitlines()]
 
 
@@ -43,7 +43,7 @@ def test_the_lines_that_carry_figures_are_shown() -> None:
 
 
 def test_the_pages_example_is_what_the_command_prints() -> None:
-    (printed,) = re.findall(r"^```output\n(.*?)^```$", PAGE, re.M | re.S)
+    (printed,) = re.findall(r"^```output\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert text(read(SHOWN[0])) == printed.rstrip("\n")
 
 
