@@ -16,6 +16,7 @@ export MPLBACKEND := agg
 
 python := .venv/.laid
 assets := tools/node/node_modules/.laid
+browser := .venv/.browser
 
 help: ## explain the commands (what `make` alone does)
 	@echo 'make COMMAND, where COMMAND is one of'
@@ -29,7 +30,7 @@ site: set-up ## build the site into site/ (SITE_URL=https://... for canonical li
 serve: set-up ## live preview on http://127.0.0.1:8000, following notes, pages and the package (PORT=8001 for another)
 	@$(run) -m mkdocs serve --no-strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
 
-test: set-up ## all that CI runs (ONLY=word: the tests with that word in their names)
+test: set-up $(browser) ## all that CI runs (ONLY=word: the tests with that word in their names)
 	@$(run) -m mkdocs build --strict --site-dir .cache/site
 	@$(run) -m pytest $(if $(ONLY),-k '$(ONLY)')
 
@@ -58,7 +59,7 @@ simulate: $(python) ## re-make the long runs of the simulation (half an hour of 
 fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsense (ARGS='count seed')
 	@for script in tests/fuzz/*.py; do $(run) $$script $(ARGS) || exit 1; done
 
-picture: site ## take the README's picture of the site (needs chromium)
+picture: site $(browser) ## take the README's picture of the site (needs Chromium)
 	@$(run) tools/picture.py
 
 requirements: $(python) ## resolve requirements.in anew into requirements.txt
@@ -80,6 +81,10 @@ $(python): requirements.txt pyproject.toml tools/set_up.py
 
 $(assets): tools/node/package-lock.json tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py assets
+	@touch $@
+
+$(browser): tools/set_up.py | $(python)
+	@'$(PYTHON)' tools/set_up.py browser
 	@touch $@
 
 .PHONY: help site serve test lint notebooks numbers proof mutants bench simulate fuzz picture requirements clean set-up

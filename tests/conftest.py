@@ -5,5 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says in the last lines what did not run, and why."""
+    reasons: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", ()):
+        if isinstance(report.longrepr, tuple):
+            reasons.setdefault(report.longrepr[2].removeprefix("Skipped: "), []).append(report.nodeid.rpartition("/")[2])
+    for reason, tests in reasons.items():
+        terminalreporter.section(f"{len(tests)} did not run: {reason}")
+        for test in tests:
+            terminalreporter.write_line(f"  {test}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import threading
@@ -10,9 +9,10 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import chromium
+
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "images" / "site.png"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1280,860")
 
 
@@ -22,9 +22,9 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def main() -> None:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = chromium.find()
     if browser is None:
-        sys.exit("picture: no browser found. Debian and Ubuntu: apt-get install chromium")
+        sys.exit(f"picture: no Chromium found. {chromium.REMEDY}")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=ROOT / "site"))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     PICTURE.parent.mkdir(exist_ok=True)

