@@ -233,6 +233,8 @@ OPEN_HEADER = re.compile(r"\([A-Z][A-Za-z_]*\d*(?: (?:rank=\d+ )?p?i?d?=?\d*)?\s
 
 def _goes_on(before: str, line: str) -> bool:
     """Whether the header at the end of one line goes on in the next."""
+    if "(" not in before[-60:]:
+        return False
     if OPEN_HEADER.search(before, max(0, len(before) - 60)):
         return True
     return (

@@ -51,11 +51,13 @@ def _read(source: Iterable[str]) -> dict[str, Any]:
     vllm, llama = log_vllm.VllmReader(), log_llamacpp.LlamaReader()
     done: list[dict[str, Any]] = []
     more = 0
-    for statement in statements(
-        source,
-        Keys(log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS),
-    ):
-        vllm.take(statement) or llama.take(statement)
+    keys = Keys(
+        log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS
+    )
+    first, second = vllm.take, llama.take
+    for statement in statements(source, keys):
+        if not first(statement) and second(statement):
+            first, second = second, first
         while len(vllm.boots) > 1:
             more += _keep(done, vllm.boots.pop(0))
         while len(llama.boots) > 1:
