@@ -12,8 +12,10 @@ from typing import Any
 from aelius_math.log_blocks import Candidate, agrees, padded_groups, solve
 from aelius_math.log_known import explained, known_model, remedies, worth
 from aelius_math.log_vllm import VllmBoot
-from aelius_math.units import LARGEST, AeliusError, ceil_div
+from aelius_math.model import Model
+from aelius_math.units import GIB, LARGEST, AeliusError, ceil_div
 from aelius_math.vllm import plan_pool
+from aelius_math.vllm_explain import Candidate as Printed
 
 SHOWN_CANDIDATES = 20
 BLOCK_SIZES = (8, 16, 32, 64, 128, 256)
@@ -30,7 +32,7 @@ def derive(boot: VllmBoot, out: dict[str, Any], notes: list[str]) -> dict[str, A
     derived: dict[str, Any] = {
         "num_blocks": None, "blocks_per_request": None, "fixed_blocks_per_request": None, "usable_blocks": None,
         "block_size": out["block_size"], "block_size_candidates": _block_sizes(out), "ambiguous": False, "candidates": [],
-        "candidates_total": 0, "catalogue_model": None, "settings": None, "flags": [],
+        "candidates_total": 0, "catalogue_model": None, "basis": None, "settings": None, "flags": [],
     }  # fmt: skip
     if not (boot.said.get("context_parallel") or (out["pipeline_parallel_size"] or 1) > 1):
         _blocks(boot, out, derived, notes)
@@ -39,7 +41,13 @@ def derive(boot: VllmBoot, out: dict[str, Any], notes: list[str]) -> dict[str, A
 
 
 def _blocks(boot: VllmBoot, out: dict[str, Any], derived: dict[str, Any], notes: list[str]) -> None:
-    figures = (out["max_model_len"], out["tokens"], out["block_size"], boot.one("block"), boot.one("gpu_blocks"))
+    figures = (
+        out["max_model_len"],
+        out["tokens"],
+        out["block_size"],
+        boot.one("block"),
+        boot.one("gpu_blocks"),
+    )
     if out["max_model_len"] is None or not all(0 < one < LARGEST for one in figures if isinstance(one, int)):
         return
     found = _candidates(boot, out, notes)
@@ -49,21 +57,30 @@ def _blocks(boot: VllmBoot, out: dict[str, Any], derived: dict[str, Any], notes:
         if out["status"] == "refused":
             derived["flags"] = remedies(out, model)
     printed = (
-        explained(out, model, _drafts(boot, out)) if model is not None and out["tokens"] is not None else []
+        explained(out, model, _drafts(boot, out), "args.complete" in boot.said)
+        if model is not None and out["tokens"] is not None
+        else []
     )
-    alone = {(one.num_blocks, one.blocks_per_request): one for one in found}
+    alone = {(one.num_blocks, one.blocks_per_request) for one in found}
     agreed = [one for one in printed if not alone or (one.num_blocks, one.blocks_per_request) in alone]
-    if len(agreed) == 1 and model is not None:
-        _settle(derived, Candidate(agreed[0].num_blocks, agreed[0].blocks_per_request))
-        _from_model(derived, model, agreed[0], notes)
-        if out.get("memory_line_binds") is False:
-            notes.append(NOT_BINDING)
-        return
-    if agreed:
-        found = [Candidate(one.num_blocks, one.blocks_per_request) for one in agreed]
+    if model is not None and agreed:
+        pairs = [
+            pair
+            for one in agreed
+            for pair in (_old_counts(out, model, one) if _old_rule(out) else [_pair(one)])
+        ]
+        found = list(dict.fromkeys(pairs))
+        if len(found) == 1:
+            _settle(derived, found[0])
+            _from_model(derived, model, agreed[0], notes)
+            if out.get("memory_line_binds") is False:
+                notes.append(NOT_BINDING)
+            return
     derived["candidates_total"] = len(found)
     if len(found) == 1:
         _settle(derived, found[0])
+        if found[0].fixed_blocks_per_request:
+            derived["basis"] = "the log alone, the attention layers taken for one group"
     elif found:
         derived["ambiguous"] = True
         derived["candidates"] = [
@@ -73,10 +90,34 @@ def _blocks(boot: VllmBoot, out: dict[str, Any], derived: dict[str, Any], notes:
         for name in ("num_blocks", "blocks_per_request"):
             values = {getattr(one, name) for one in found}
             derived[name] = next(iter(values)) if len(values) == 1 else None
-    elif out["tokens"] is not None and out["max_concurrency"] is not None and not notes_old(notes):
+    elif out["tokens"] is not None and out["max_concurrency"] is not None and OLD_RULE not in notes:
         notes.append(
             "No whole number of blocks prints these tokens with this concurrency by the rules known here."
         )
+
+
+def _pair(one: Printed) -> Candidate:
+    return Candidate(one.num_blocks, one.blocks_per_request)
+
+
+def _old_counts(out: dict[str, Any], model: Model, one: Printed) -> list[Candidate]:
+    """Up to 0.20.0 several numbers of blocks print the same tokens: as many as there are groups."""
+    try:
+        pool = plan_pool(model, one.engine, one.available_bytes)
+    except AeliusError:
+        return [_pair(one)]
+    least, groups = min(group.block_size for group in pool.groups), len(pool.groups)
+    first = out["tokens"] // least * groups
+    memory = out["available_kv_gib"]
+    found = []
+    for count in range(first, first + groups):
+        held = count * pool.block_size_bytes / GIB
+        fits = (
+            memory is None or held <= memory + 0.005 and held + pool.block_size_bytes / GIB > memory - 0.005
+        )
+        if fits and agrees(count / one.blocks_per_request, out["max_concurrency"]):
+            found.append(Candidate(count, one.blocks_per_request))
+    return found or [_pair(one)]
 
 
 NOT_BINDING = (
@@ -85,12 +126,7 @@ NOT_BINDING = (
 )
 
 
-def notes_old(notes: list[str]) -> bool:
-    """Whether the old rule of the token line has been noted."""
-    return OLD_RULE in notes
-
-
-def _from_model(derived: dict[str, Any], model: Any, one: Any, notes: list[str]) -> None:
+def _from_model(derived: dict[str, Any], model: Model, one: Printed, notes: list[str]) -> None:
     """What the catalogue's model adds to blocks that it prints too: what is fixed, the block size, other flags."""
     try:
         pool = plan_pool(model, one.engine, one.available_bytes)
@@ -102,7 +138,7 @@ def _from_model(derived: dict[str, Any], model: Any, one: Any, notes: list[str])
     except AeliusError:
         return
     engine = one.engine
-    derived["candidates_total"] = 1
+    derived["candidates_total"], derived["basis"] = 1, f"the catalogue's {model.name}"
     derived["settings"] = {
         name: getattr(engine, name)
         for name in (
@@ -143,59 +179,48 @@ def _settle(derived: dict[str, Any], one: Candidate) -> None:
 
 
 def _candidates(boot: VllmBoot, out: dict[str, Any], notes: list[str]) -> list[Candidate]:
+    """The pairs that print the figures, by the log alone."""
     tokens, length, concurrency = out["tokens"], out["max_model_len"], out["max_concurrency"]
-    stated = boot.one("override", "gpu_blocks")
+    stated, block = boot.one("override", "gpu_blocks"), boot.one("block")
     blocks = stated if isinstance(stated, int) else None
-    method = out["speculative_method"]
-    if boot.one("block") is None:
-        if blocks is not None and (tokens is None or tokens % blocks == 0):
-            size = out["block_size"] if tokens is None else tokens // blocks
-            return _counted(blocks, length, concurrency, size)
-        if tokens is None or (method not in (None, "none", "mtp") and "mtp" not in str(method)):
-            return [] if tokens is None else solve(tokens, length, concurrency, num_blocks=blocks)
-        if _old_rule(out) and agrees(tokens / length, concurrency):
-            sizes = (
-                [out["block_size"]]
-                if out["block_size"]
-                else [size for size in BLOCK_SIZES[1:5] if tokens % size == 0]
-            )
-            return [
-                Candidate(tokens // size, ceil_div(length, size), 0) for size in sizes if tokens % size == 0
-            ]
-        if _old_rule(out):
-            notes.append(OLD_RULE)
+    hybrid = _hybrid(boot, out) if isinstance(block, int) else None
+    if tokens is None:
+        if hybrid is not None:
+            return solve(None, length, concurrency, num_blocks=blocks, **hybrid)
+        return [] if blocks is None else _counted(blocks, length, concurrency, out["block_size"])
+    if concurrency is not None and not agrees(tokens / length, concurrency):
+        if not _may_be_old(out):
             return []
-        return solve(tokens, length, concurrency, num_blocks=blocks)
-    if method not in (None, "none") and "mtp" not in str(method):
-        return (
-            solve(tokens, length, concurrency, num_blocks=blocks)
-            if tokens is not None and not _old_rule(out)
-            else []
-        )
-    drafts = _drafts(boot, out)
-    mode = out["mamba_cache_mode"]
-    states = (
-        {True: 2, False: 1}.get(out["enable_prefix_caching"])
-        if mode is None
-        else {"align": 2, "none": 1}.get(mode)
-    )
-    if mode == "all":
-        return solve(tokens, length, concurrency, num_blocks=blocks) if tokens is not None else []
-    groups = padded_groups([value for value in boot.values("padding") if isinstance(value, tuple)])
-    if (
-        tokens is not None
-        and concurrency is not None
-        and not agrees(int(tokens) / length, concurrency)
-        and _may_be_old(out)
-    ):
         notes.append(OLD_RULE)
-        return old_pairs(tokens, length, concurrency, boot.one("block"), drafts, states, groups)
-    block_size = boot.one("block")
-    return solve(
-        tokens, length, concurrency,
-        block_size=block_size if isinstance(block_size, int) else None, num_blocks=blocks, drafts=drafts,
-        states_per_group=states, groups=groups,
-    )  # fmt: skip
+        return [] if hybrid is None else old_pairs(tokens, length, concurrency, **hybrid)
+    if block is None and blocks is not None and tokens % blocks == 0:
+        return _counted(blocks, length, concurrency, tokens // blocks)
+    if _old_rule(out):
+        return [] if block is not None or concurrency is None else _one_kind(boot, out)
+    return solve(tokens, length, concurrency, num_blocks=blocks, **(hybrid or {}))
+
+
+def _hybrid(boot: VllmBoot, out: dict[str, Any]) -> dict[str, Any] | None:
+    """What the log says of a hybrid's groups; None where a drafter or mode "all" makes other groups than these."""
+    method, mode = out["speculative_method"], out["mamba_cache_mode"]
+    if mode == "all" or (method not in (None, "none") and "mtp" not in str(method)):
+        return None
+    states = (
+        {"align": 2, "none": 1}.get(mode) if mode else {True: 2, False: 1}.get(out["enable_prefix_caching"])
+    )
+    padding = [value for value in boot.values("padding") if isinstance(value, tuple)]
+    return {
+        "block_size": boot.one("block"), "drafts": _drafts(boot, out), "states_per_group": states,
+        "groups": padded_groups(padding),
+    }  # fmt: skip
+
+
+def _one_kind(boot: VllmBoot, out: dict[str, Any]) -> list[Candidate]:
+    """Up to 0.20.0, a token count that goes with the concurrency is of a model of one kind of attention."""
+    tokens, length = out["tokens"], out["max_model_len"]
+    usual = (16, 64) if "args.complete" in boot.said else (16, 32, 64, 128)
+    sizes = [out["block_size"]] if out["block_size"] else usual
+    return [Candidate(tokens // size, ceil_div(length, size), 0) for size in sizes if tokens % size == 0]
 
 
 OLD_RULE = (
@@ -230,18 +255,19 @@ def old_pairs(
     tokens: int,
     length: int,
     concurrency: float,
-    block_size: object,
+    *,
+    block_size: int,
     drafts: int | None,
-    states: int | None,
+    states_per_group: int | None,
     groups: set[int] | None,
 ) -> list[Candidate]:
     """The pairs that print these figures up to 0.20.0: tokens are num_blocks // groups x block size."""
-    if not isinstance(block_size, int) or tokens % block_size:
+    if tokens % block_size:
         return []
     growing, each = ceil_div(length, block_size), tokens // block_size
     found = []
     for count in sorted(groups or range(1, 17)):
-        for one in (1, 2) if states is None else (states,):
+        for one in (1, 2) if states_per_group is None else (states_per_group,):
             for k in range(33) if drafts is None else (drafts,):
                 fixed = count * (one + k)
                 for blocks in range(each * (count + 1), (each + 1) * (count + 1)):

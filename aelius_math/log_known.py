@@ -69,8 +69,8 @@ def releases(version: object) -> tuple[str, ...]:
     return (f"{major}.{minor}.{patch}", before)
 
 
-def explained(out: dict[str, Any], model: Model, drafts: int | None) -> list[Candidate]:
-    """The settings that print a boot's figures, of those that its log leaves open."""
+def explained(out: dict[str, Any], model: Model, drafts: int | None, named: bool) -> list[Candidate]:
+    """The settings that print a boot's figures, of those that its log leaves open; `named`: it names all that were set."""
     given: dict[str, Any] = {name: out[name] for name in SETTINGS if out.get(name) is not None}
     if drafts is not None:
         given["num_speculative_tokens"] = drafts
@@ -87,12 +87,23 @@ def explained(out: dict[str, Any], model: Model, drafts: int | None) -> list[Can
                     out["tokens"], out["max_model_len"], model, out["max_concurrency"], memory, out["block_size"],
                     tuple(sorted(settings.items())),
                 ):  # fmt: skip
-                    found.setdefault((candidate.num_blocks, candidate.blocks_per_request), candidate)
+                    if not named or as_set(out, candidate):
+                        found.setdefault((candidate.num_blocks, candidate.blocks_per_request), candidate)
         if found:
             if memory is None and out["available_kv_gib"] is not None:
                 out["memory_line_binds"] = False
             break
     return list(found.values())
+
+
+def as_set(out: dict[str, Any], candidate: Candidate) -> bool:
+    """Whether what the search set is as the release sets it, where the log's arguments do not name it."""
+    engine = candidate.engine
+    return (
+        (out["kv_cache_dtype"] is not None or engine.kv_cache_dtype == "auto")
+        and (out["block_size"] is not None or engine.block_size is None)
+        and (out["mamba_ssm_cache_dtype"] is not None or engine.mamba_ssm_cache_dtype is None)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -116,7 +127,12 @@ def worth(model: Model, base: Candidate) -> list[dict[str, Any]]:
     now = plan_pool(model, engine, memory)
     found: list[tuple[int, dict[str, Any]]] = []
     for flag, other in changes(engine, bool(now.fixed_blocks_per_request)):
-        one: dict[str, Any] = {"flag": flag, "tokens": None, "gain_tokens": None, "longest_max_model_len": None}
+        one: dict[str, Any] = {
+            "flag": flag,
+            "tokens": None,
+            "gain_tokens": None,
+            "longest_max_model_len": None,
+        }
         try:
             one["tokens"] = plan_pool(model, other, memory).tokens
             one["gain_tokens"] = one["tokens"] - now.tokens

@@ -290,7 +290,10 @@ class VllmReader:
 
     def _settings(self, boot: VllmBoot, found: Found, source: str) -> None:
         boot.say(source, True, found, source)
-        read = settings(found.statement.squeezed[found.end : found.end + SETTINGS_CAP])
+        line = found.statement.squeezed[found.end : found.end + SETTINGS_CAP]
+        if source == "args" and (line.count("}") > line.count("{") or line.count(")") > line.count("(")):
+            boot.say("args.complete", True, found, source)  # what it does not name is as the release sets it
+        read = settings(line)
         for key, value in read.items():
             boot.say(f"{source}.{key}", value, found, source)
             if key == "data_parallel_size":
