@@ -1,0 +1,178 @@
+"""Reading the site in a browser: by keyboard, with its tooltips, its search, on paper; and what must hold without scripts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from every_page import STICKS_OUT, paths, violations
+from playwright.sync_api import Page, expect
+
+LIMIT = 'article a.num[href$="#request_limit"]'
+IN_VIEW = """(id) => {
+  const box = document.getElementById(id).getBoundingClientRect()
+  const header = document.querySelector(".md-header").getBoundingClientRect().bottom
+  return box.width > 0 && box.top >= header - 1 && box.top < innerHeight
+}"""
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Presses Tab until the element has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"80 times Tab do not reach {selector}")
+
+
+def test_by_keyboard_alone_from_home_to_the_cell_that_derives_a_number(open_page) -> None:
+    page: Page = open_page()
+    tab_to(page, 'article a.num[href$="#seats_32k"]')
+    expect(page.locator("#tip")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/ledger/#seats_32k$"))
+    assert page.evaluate(IN_VIEW, "seats_32k")
+    tab_to(page, '#seats_32k a[href*="#num-"]')
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/notebooks/.*#num-seats_32k$"))
+    assert page.evaluate(IN_VIEW, "num-seats_32k")
+
+
+def test_the_first_tab_offers_to_skip_to_the_content(open_page) -> None:
+    page: Page = open_page("notebooks/01_two_numbers/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.matches('a.md-skip')")
+
+
+def test_a_tooltip_opens_under_the_pointer_lets_it_in_and_closes_by_escape(open_page) -> None:
+    page: Page = open_page()
+    number, tip = page.locator(LIMIT).first, page.locator("#tip")
+    number.hover()
+    expect(tip).to_be_visible()
+    expect(number).to_have_attribute("aria-describedby", "tip")
+    expect(tip).to_contain_text("262,144")
+    tip.hover()
+    page.wait_for_timeout(400)
+    expect(tip).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    number.hover()
+    expect(tip).to_be_visible()
+    page.mouse.move(2, 400)
+    expect(tip).to_be_hidden()
+
+
+def test_a_tooltip_opens_with_the_focus_and_closes_when_it_leaves(open_page) -> None:
+    page: Page = open_page()
+    number, tip = page.locator(LIMIT).first, page.locator("#tip")
+    number.focus()
+    expect(tip).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    assert page.evaluate("document.activeElement.matches('a.num')"), "Escape took the focus away"
+    page.keyboard.press("Shift+Tab")
+    number.focus()
+    expect(tip).to_be_visible()
+
+
+def test_a_first_tap_opens_the_tooltip_within_the_screen_and_a_second_follows_the_number(open_page) -> None:
+    page: Page = open_page(phone=True, has_touch=True, is_mobile=True)
+    number, tip = page.locator(LIMIT).first, page.locator("#tip")
+    number.tap()
+    expect(tip).to_be_visible()
+    box = tip.bounding_box()
+    assert box and box["x"] >= 0 and box["x"] + box["width"] <= 390
+    assert page.evaluate(STICKS_OUT) == []
+    page.locator("article h1").tap()
+    expect(tip).to_be_hidden()
+    number.tap()
+    expect(tip).to_be_visible()
+    number.tap()
+    page.wait_for_url(re.compile(r"/ledger/#request_limit$"))
+
+
+def test_search_finds_a_heading_inside_a_note_by_keyboard(open_page, site: Path) -> None:
+    html = (site / "notebooks" / "09_wall" / "index.html").read_text(encoding="utf-8")
+    anchor, heading = re.findall(r'<h2 id="([^"]+)">([^<]{24,})<', html)[0]
+    page: Page = open_page()
+    page.keyboard.press("/")
+    page.keyboard.type(heading.strip())
+    found = page.locator(f'.md-search-result__link[href*="/09_wall/"][href*="#{anchor}"]')
+    expect(found.first).to_be_attached(timeout=15_000)
+    more = page.locator(".md-search-result__more summary").first
+    if not found.first.is_visible() and more.is_visible():
+        more.click()
+    expect(found.first).to_be_visible()
+    found.first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(rf"/09_wall/.*#{re.escape(anchor)}"))
+    page.wait_for_load_state()
+    assert page.evaluate(IN_VIEW, anchor)
+
+
+def test_every_note_prints_on_paper_and_without_what_belongs_to_a_screen(open_page, site: Path) -> None:
+    page: Page = open_page()
+    page.set_viewport_size({"width": 718, "height": 1000})  # A4 less its margins, at 96 to the inch
+    for path in paths(site):
+        page.goto(path, wait_until="load")
+        page.emulate_media(media="print")
+        shown = page.evaluate(
+            """() => [...document.querySelectorAll(".md-header, .md-sidebar, .md-footer__inner, .note-files, .copy, .headerlink, .ledger-filter")]
+                 .filter((part) => part.getClientRects().length).map((part) => part.className)"""
+        )
+        assert shown == [] and page.evaluate(STICKS_OUT) == [], path
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert dark == "rgb(255, 255, 255)", path
+        page.emulate_media(media="screen")
+
+
+@pytest.mark.parametrize("path", ["", "notebooks/04_why_289661/"])
+def test_a_page_becomes_a_pdf_of_several_pages(open_page, path: str) -> None:
+    pdf = open_page(path, dark=True).pdf(format="A4")
+    assert pdf.startswith(b"%PDF-") and len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 2
+
+
+def test_anchors_lead_below_the_header_and_into_what_was_folded(open_page, site: Path) -> None:
+    page: Page = open_page()
+    for path in paths(site):
+        page.goto(path, wait_until="load")
+        targets = page.evaluate(
+            """() => [...document.querySelectorAll("article h2[id], article [id^=num-]")].map((part) => part.id)"""
+        )
+        for target in targets[1:-1:15]:
+            page.evaluate("(target) => { location.hash = ''; location.hash = target }", target)
+            assert page.evaluate(IN_VIEW, target) or page.evaluate(
+                "(id) => innerHeight + scrollY >= document.documentElement.scrollHeight - 2 && document.getElementById(id).getClientRects().length > 0",
+                target,
+            ), f"{path}#{target}"
+
+
+def test_next_and_previous_lead_from_note_to_note(open_page, site: Path) -> None:
+    notes = [path for path in paths(site) if path.startswith("notebooks/")]
+    page: Page = open_page(notes[0])
+    for expected in notes[1:4]:
+        page.locator(".md-footer a[rel=next]").click()
+        page.wait_for_url(f"**/{expected}")
+    page.locator(".md-footer a[rel=prev]").click()
+    page.wait_for_url(f"**/{notes[2]}")
+
+
+def test_with_less_motion_nothing_moves(open_page) -> None:
+    page: Page = open_page("notebooks/04_why_289661/", reduced_motion="reduce")
+    moving = page.evaluate(
+        """() => [...document.querySelectorAll("*")].filter((part) => {
+             const style = getComputedStyle(part)
+             return parseFloat(style.transitionDuration) > 0 || style.animationName !== "none"
+           }).map((part) => part.className)"""
+    )
+    assert moving == [] and page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+
+
+def test_without_scripts_a_page_reads_whole(open_page) -> None:
+    page: Page = open_page("ledger/", java_script_enabled=False)
+    assert page.locator("table.ledger tbody tr").count() == page.locator("table.ledger tbody tr:visible").count() > 100
+    assert page.locator("article a.num").first.get_attribute("title")
+    page = open_page("notebooks/01_two_numbers/", java_script_enabled=False)
+    expect(page.locator("article figure svg[role=img]").first).to_be_visible()
