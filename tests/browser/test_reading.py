@@ -176,3 +176,25 @@ def test_without_scripts_a_page_reads_whole(open_page) -> None:
     assert page.locator("article a.num").first.get_attribute("title")
     page = open_page("notebooks/01_two_numbers/", java_script_enabled=False)
     expect(page.locator("article figure svg[role=img]").first).to_be_visible()
+
+
+def test_the_ledger_is_narrowed_by_note_kind_and_verdict_and_the_address_keeps_it(open_page) -> None:
+    page: Page = open_page("ledger/?verdict=measured-cannot-be-derived")
+    shown = page.locator("table.ledger tbody tr:visible")
+    few = shown.count()
+    assert few == page.locator('table.ledger tr[data-verdict="measured-cannot-be-derived"]').count() > 0
+    expect(page.locator(".ledger-filter output")).to_contain_text(str(few))
+    page.locator("[name=verdict]").select_option("")
+    page.locator("[name=note]").select_option("09_wall")
+    page.locator("[name=kind]").select_option("derived")
+    assert shown.count() == page.locator('table.ledger tr[data-note="09_wall"][data-kind="derived"]').count() > 0
+    assert page.url.endswith("?note=09_wall&kind=derived")
+    page.reload()
+    expect(page.locator("[name=note]")).to_have_value("09_wall")
+    page.locator("[name=q]").fill("no such word")
+    expect(page.locator(".ledger-filter output")).to_contain_text("0 of")
+    assert page.locator("article h2:visible").count() == 0
+    page = open_page("ledger/", java_script_enabled=False)
+    page.locator("[name=kind]").select_option("assumed")
+    assert page.locator("table.ledger tbody tr:visible").count() == page.locator('table.ledger tr[data-kind="assumed"]').count() > 0
+    expect(page.locator("[name=q]")).to_be_hidden()

@@ -13,7 +13,7 @@ from aelius_math.ledger import collect, published
 @pytest.fixture(scope="module")
 def rows(site: Path) -> dict[str, str]:
     html = (site / "ledger" / "index.html").read_text(encoding="utf-8")
-    return dict(re.findall(r'<tr id="(\w+)">(.*?)</tr>', html, re.DOTALL))
+    return dict(re.findall(r'<tr id="(\w+)"[^>]*>(.*?)</tr>', html, re.DOTALL))
 
 
 def test_the_numbers_of_the_article_come_first_and_every_number_has_its_row(rows: dict[str, str]) -> None:

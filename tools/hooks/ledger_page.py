@@ -23,8 +23,10 @@ FACTS = ("number", "what it is", "source")
 DERIVED = ("number", "what it is", "how")
 MARK = "<!-- the ledger's tables -->"
 CARE_MARK = "<!-- what needs care -->"
-FILTER = """<p class="ledger-filter" hidden><label>Find a number: <input type="search" autocomplete="off"></label>
-<output role="status"></output></p>
+FILTER = """<form class="ledger-filter" role="search" aria-label="The ledger">
+<label class="by-word">Find a number <input type="search" name="q" autocomplete="off"></label>
+{selects}<output role="status"></output></form>
+<style>{rules}</style>
 <script src="{script}" defer></script>"""
 
 
@@ -48,8 +50,38 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     sections = list(tables(numbers, note_link))
     for anchor, title, _ in sections:
         next(iter(page.toc)).children.append(AnchorLink(re.sub("<[^>]+>", "", title), anchor, 2))
-    filter_ = FILTER.format(script=get_relative_url("assets/ledger.js", page.url))
+    filter_ = filter_form(numbers, get_relative_url("assets/ledger.js", page.url))
     return html.replace(MARK, filter_ + "".join(f'<h2 id="{anchor}">{title}</h2>{table}' for anchor, title, table in sections))
+
+
+def note_of(number: Number) -> str:
+    return number.note or (number.origin if number.origin not in ("article", "facts") else "")
+
+
+def verdict_of(number: Number) -> str:
+    return (number.verdict or "not treated yet") if number.origin == "article" else ""
+
+
+def slug(word: str) -> str:
+    return word.replace(",", "").replace(" ", "-")
+
+
+def filter_form(numbers: list[Number], script: str) -> str:
+    """A choice by note, kind and verdict that styles alone carry out; the script adds words, a count and an address."""
+    questions = titles()
+    choices = {
+        "note": {note: questions.get(note, note) for note in dict.fromkeys(sorted(filter(None, map(note_of, numbers))))},
+        "kind": {slug(number.kind): number.kind for number in numbers},
+        "verdict": {slug(verdict): verdict for verdict in map(verdict_of, numbers) if verdict},
+    }
+    selects, rules = "", ""
+    for name, words in choices.items():
+        options = "".join(f'<option value="{value}">{escape(word)}</option>' for value, word in words.items())
+        selects += f'<label>{name.capitalize()} <select name="{name}" autocomplete="off"><option value="">any</option>{options}</select></label>\n'
+        for value in words:
+            chosen = f'.md-content:has(.ledger-filter [name={name}] [value="{value}"]:checked)'
+            rules += f'{chosen} table.ledger tr[id]:not([data-{name}="{value}"]){{display:none}}'
+    return FILTER.format(selects=selects, rules=rules, script=script)
 
 
 def titles() -> dict[str, str]:
@@ -81,13 +113,15 @@ def table(columns: tuple[str, ...], rows: list[str]) -> str:
 def row(number: Number, *cells: str) -> str:
     name = f'<a class="ledger-id" href="#{number.id}"><code>{number.id}</code></a>'
     said = f'<td class="ledger-number"><b>{escape(long_text(number))}</b> {name}</td>'
-    return f'<tr id="{number.id}">{said}{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+    about = {"note": note_of(number), "kind": slug(number.kind), "verdict": slug(verdict_of(number))}
+    data = "".join(f' data-{name}="{value}"' for name, value in about.items() if value)
+    return f'<tr id="{number.id}"{data}>{said}{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
 
 
 def article_row(number: Number, note_link: NoteLink) -> str:
     what = f"{escape(sentence(number.label))} <small>{bound(sentence(number.says))} ({number.kind})</small>"
-    word = number.verdict or "not treated yet"
-    verdict = f'<span class="verdict" data-verdict="{word.replace(",", "").replace(" ", "-")}">{word}</span>'
+    word = verdict_of(number)
+    verdict = f'<span class="verdict" data-verdict="{slug(word)}">{word}</span>'
     for more in (number.reading, number.verdict_note):
         verdict += f" <small>{bound(more)}</small>" if more else ""
     return row(number, what, verdict, note_link(number.note) if number.note else "")
@@ -105,7 +139,7 @@ def care(number: Number, note_link: NoteLink) -> str:
     return (
         f'<h2 id="care-{number.id}">{escape(sentence(number.label))}</h2>'
         f"<p>{bound(sentence(number.says))}.</p>"
-        f'<p><span class="verdict" data-verdict="{number.verdict.replace(",", "").replace(" ", "-")}">{number.verdict}</span>{reading}. '
+        f'<p><span class="verdict" data-verdict="{slug(number.verdict)}">{number.verdict}</span>{reading}. '
         f"{bound(number.verdict_note)}</p><ol>{lines}</ol><p>Derived in: {note_link(number.note)}</p>"
     )
 

@@ -14,7 +14,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
+from aelius_math import vllm_versions
+from aelius_math.llamacpp_builds import BUILDS
+
 LONGEST = 200
+VERIFIED_MARK = "<!-- verified -->"
 HEADING = re.compile(r"^#{2,6} (?=.*\]\(num:)(?!.*\{#)(.+)$", re.MULTILINE)
 
 
@@ -24,6 +28,15 @@ def on_startup(command: str, dirty: bool) -> None:
         logging.getLogger("mkdocs").setLevel(logging.WARNING)
 
 
+def on_config(config: MkDocsConfig) -> None:
+    """What stands at the foot of every page is what the package itself says of its rules."""
+    first, beyond = (".".join(map(str, version)) for version in (vllm_versions.FIRST, vllm_versions.UNVERIFIED))
+    builds = " and ".join(f"of {build.date}" for build in BUILDS.values())
+    config.extra["verified"] = (
+        f"Checked against the engines' own code: vLLM from {first} on, before {beyond}; llama.cpp, the builds {builds}. Any other is inferred or refused."
+    )
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """A bound number stands in the anchor of its heading by its name, as it does in a note."""
 
@@ -31,7 +44,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         named = re.sub(r"\[[^\]]*\]\(num:([^)]*)\)", r"\1", match[1])
         return f"{match[0]} {{#{slugify(named, '-')}}}"
 
-    return HEADING.sub(anchored, markdown)
+    return HEADING.sub(anchored, markdown.replace(VERIFIED_MARK, config.extra["verified"]))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
