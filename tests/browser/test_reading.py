@@ -193,7 +193,7 @@ def test_the_ledger_is_narrowed_by_note_kind_and_verdict_and_the_address_keeps_i
     expect(page.locator("[name=note]")).to_have_value("09_wall")
     page.locator("[name=q]").fill("no such word")
     expect(page.locator(".ledger-filter output")).to_contain_text("0 of")
-    assert page.locator("article h2:visible").count() == 0
+    assert page.locator("article :is(h2, table):visible").count() == 0
     page = open_page("ledger/", java_script_enabled=False)
     page.locator("[name=kind]").select_option("assumed")
     assert page.locator("table.ledger tbody tr:visible").count() == page.locator('table.ledger tr[data-kind="assumed"]').count() > 0
