@@ -32,11 +32,28 @@ serve: set-up ## live preview on http://127.0.0.1:8000, following notes, pages a
 
 test: set-up $(browser) ## all that CI runs (ONLY=word: the tests with that word in their names)
 	@$(run) -m mkdocs build --strict --site-dir .cache/site
-	@$(run) -m pytest $(if $(ONLY),-k '$(ONLY)')
+	@$(run) -m pytest $(PYTEST) $(if $(ONLY),-k '$(ONLY)')
 
-lint: $(python) ## what no test looks at: style and types
-	@.venv/bin/ruff check .
-	@.venv/bin/mypy aelius_math
+lint: $(python) ## what no test looks at: style, types, spelling, workflow files; pairs and numbers too
+	@.venv/bin/pre-commit run --all-files
+
+habits: $(python) ## have git run the same before each commit
+	@.venv/bin/pre-commit install
+
+matrix: $(python) ## the tests under each Python from 3.11 to 3.13, with the pins (ARGS=3.12 for one; ONLY=word)
+	@ONLY='$(ONLY)' $(run) tools/matrix.py $(ARGS)
+
+canary: $(python) ## the tests with the newest of everything
+	@ONLY='$(ONLY)' $(run) tools/matrix.py --canary $(ARGS)
+
+licences: $(python) ## list the licences of all that is pinned, in LICENCES.md
+	@$(run) tools/licences.py
+
+coverage: $(python) ## lines and branches of the package that its tests reach: at least 95%
+	@$(run) -m pytest tests/unit aelius_math --cov --cov-report=term
+
+note: $(python) ## lay a new note, which passes as it stands (NAME=where_it_ends)
+	@$(run) tools/note.py '$(NAME)'
 
 notebooks: $(python) ## execute the notes that changed and store their outputs (FORCE=1: every note)
 	@$(run) tools/notebooks.py $(if $(FORCE),--force)
@@ -87,4 +104,4 @@ $(browser): tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py browser
 	@touch $@
 
-.PHONY: help site serve test lint notebooks numbers proof mutants bench simulate fuzz picture requirements clean set-up
+.PHONY: help site serve test lint habits coverage matrix canary licences note notebooks numbers proof mutants bench simulate fuzz picture requirements clean set-up

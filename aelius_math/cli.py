@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
     command = next((word for word in words if word in COMMANDS), None)
     args = parser_for(command).parse_args(words)
     try:
-        result = import_module(f"aelius_math.cli_{args.command}").run(args)
+        result: Result = import_module(f"aelius_math.cli_{args.command}").run(args)
     except AeliusError as error:
         print(f"aelius-math {args.command}: {error}", file=sys.stderr)
         return 2

@@ -54,8 +54,7 @@ class Model(Record):
 
     def window_bytes(self, dtype: str = "bf16") -> int:
         """Bytes [int] of the window and chunk layers, every window full."""
-        bounded = [layer for layer in self.layers if layer.window is not None]
-        return sum(layer.num_layers * layer.token_bytes(dtype) * layer.window for layer in bounded)  # type: ignore[operator]
+        return sum(layer.num_layers * layer.token_bytes(dtype) * (layer.window or 0) for layer in self.layers)
 
     @property
     def conv_elements(self) -> int:

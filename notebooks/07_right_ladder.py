@@ -11,7 +11,7 @@
 
 # %% tags=["fold"]
 from aelius_math import busy_hour, demand, erlang, experiments, figures
-from aelius_math.ledger import given, givens, num, numbers
+from aelius_math.ledger import given, num, numbers
 from aelius_math.tables import Table
 
 # %% [markdown]

@@ -13,7 +13,7 @@
 from aelius_math import catalogue, figures
 from aelius_math.cache import MLA
 from aelius_math.dtypes import row_bytes
-from aelius_math.ledger import given, givens, num, numbers
+from aelius_math.ledger import given, num, numbers
 from aelius_math.tables import Table
 from aelius_math.vllm import Engine, plan_pool
 

@@ -104,7 +104,17 @@ def refresh(notes: list[Path]) -> list[str]:
     return [problem for script in notes if (problem := execute(script))]
 
 
+def check() -> None:
+    """What is out of step, in one sentence each with the command that mends it: for a commit. Runs nothing."""
+    apart = [script for script in scripts() if not in_step(script)]
+    apart += [stored.with_suffix(".py") for stored in (ROOT / "notebooks").glob("*.ipynb") if not stored.with_suffix(".py").exists()]
+    if apart:
+        sys.exit("\n".join(f"{script.name} and its notebook do not hold the same cells; mend it by: make notebooks" for script in apart))
+
+
 def main() -> None:
+    if "--check" in sys.argv:
+        return check()
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
     wanted = [script for script in scripts() if not names or any(name in script.stem for name in names)]
     stale = [script for script in wanted if "--force" in sys.argv or not is_current(script)]

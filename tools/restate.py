@@ -104,7 +104,19 @@ def show(title: str, lines: list[str]) -> None:
         print(f"\n{title}\n  " + "\n  ".join(lines))
 
 
+def check() -> None:
+    """What does not hold as the files stand, for a commit. Runs no note and writes nothing."""
+    ledger: Ledger = collect(ROOT)
+    report = prose.check(ledger, ROOT)
+    unlocked = locks.differences(locks.wanted(ledger, report), locks.stored())
+    left = [*report.problems, *ledger.disagreements(), *typed_digits.check(ROOT), *unlocked]
+    if left:
+        sys.exit("\n".join([*left, "Some numbers are not bound, true and locked; mend it by: make numbers"]))
+
+
 def main() -> None:
+    if "--check" in sys.argv:
+        return check()
     problems = run_stale()
     ledger: Ledger = collect(ROOT)
     before = committed()
