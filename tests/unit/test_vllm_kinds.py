@@ -70,6 +70,7 @@ def test_a_window_gives_back_the_blocks_before_it(tokens, held):
     assert WINDOW.running_blocks(tokens, 16, Request()) == held
     first_seen = max(0, tokens - 1023)
     assert held == len({position // 16 for position in range(first_seen, tokens)})
+    assert WINDOW.running_blocks(tokens, 1, Request()) == min(tokens, 1023)
 
 
 def test_a_chunk_layer_holds_its_chunk_and_what_is_in_flight():
@@ -163,6 +164,7 @@ def test_windows_alone_are_not_full_with_the_hybrid_manager_off():
 def test_what_a_model_does_not_have_counts_nothing():
     engine = Engine(max_model_len=1024)
     assert plan_pool(Model(name="toy", layers=(FULL,)), engine, GIB).plan.state_bytes == 0
+    assert plan_pool(Model(name="toy", layers=(FULL,)), engine, GIB).plan.request.in_flight_tokens == 0
     assert plan_pool(Model(name="toy", layers=(SECOND,)), engine, GIB).plan.token_bytes == 0
 
 

@@ -17,6 +17,7 @@ from aelius_math.cache_kinds import RWKV, LightningAttention, ShortConvolution, 
 from aelius_math.model import Model
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, plan_pool
+from aelius_math.vllm_versions import rules_for
 
 FULL = FullAttention(num_layers=8, num_kv_heads=8, head_size=128)
 WINDOW = SlidingWindow(num_layers=8, num_kv_heads=8, head_size=128, sliding_window=1024)
@@ -322,6 +323,10 @@ def test_a_pre_release_is_planned_where_both_sides_agree():
     assert plan(FULL, large, version="0.23.1rc1", block_size=64).tokens  # 0.25 would start windows from 16
 
 
+def test_the_rules_of_a_pre_release_are_those_before_it_where_only_one_set_is_asked_for():
+    assert not rules_for("0.20.1rc1").tokens_from_concurrency
+
+
 def test_a_version_of_two_numbers_is_the_first_of_its_releases():
     assert plan(FULL, WINDOW, version="0.20").tokens == plan(FULL, WINDOW, version="0.20.0").tokens
     assert refused(FULL, version="0." + "9" * 5000) == "version"
@@ -366,6 +371,8 @@ def test_layers_that_the_engine_plans_by_one_size_must_agree():
     other = FullAttention(num_layers=1, num_kv_heads=4, head_size=128)
     assert refused(FULL, other, DELTA) == "layers"
     assert refused(FULL, DELTA, KIMI) == "layers"
+    for dtype in ("int8_per_token_head", "fp8_ds_mla"):  # the engine aligns these by another size than it pages
+        assert refused(LATENT, KIMI, kv_cache_dtype=dtype) == "kv_cache_dtype"
 
 
 def test_a_model_without_a_dtype_is_refused_where_it_is_needed():
