@@ -17,6 +17,7 @@ export MPLBACKEND := agg
 python := .venv/.laid
 assets := tools/node/node_modules/.laid
 browser := .venv/.browser
+audit := tools/audit/node_modules/.laid
 
 help: ## explain the commands (what `make` alone does)
 	@echo 'make COMMAND, where COMMAND is one of'
@@ -79,13 +80,16 @@ fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsens
 picture: site $(browser) ## take the README's picture of the site (needs Chromium)
 	@$(run) tools/picture.py
 
+audit: site $(browser) $(audit) ## Lighthouse over the built site, beside the budgets (RUNS=1 for a quick look)
+	@$(run) tools/audit/run.py --runs $(or $(RUNS),5)
+
 requirements: $(python) ## resolve requirements.in anew into requirements.txt
 	@.venv/bin/uv pip compile requirements.in -o requirements.txt --upgrade --universal --python-version 3.11 \
 		--fork-strategy fewest --generate-hashes --no-emit-index-url --custom-compile-command 'make requirements' --quiet
 	@echo 'requirements.txt is resolved; the next command installs it.'
 
 clean: ## remove all that the commands made
-	rm -rf .venv .cache site tools/node/node_modules .pytest_cache .hypothesis .ruff_cache .mypy_cache .coverage *.egg-info
+	rm -rf .venv .cache site tools/node/node_modules tools/audit/node_modules .pytest_cache .hypothesis .ruff_cache .mypy_cache .coverage *.egg-info
 	find . -name __pycache__ -type d -exec rm -rf {} +
 
 set-up: $(python) $(assets)
@@ -100,8 +104,12 @@ $(assets): tools/node/package-lock.json tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py assets
 	@touch $@
 
+$(audit): tools/audit/package-lock.json | $(python)
+	@'$(PYTHON)' tools/set_up.py audit
+	@touch $@
+
 $(browser): tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py browser
 	@touch $@
 
-.PHONY: help site serve test lint habits coverage matrix canary licences note notebooks numbers proof mutants bench simulate fuzz picture requirements clean set-up
+.PHONY: help site serve test lint habits coverage matrix canary licences note notebooks numbers proof mutants bench simulate fuzz picture audit requirements clean set-up

