@@ -28,6 +28,7 @@ REAL = (
     "vllm.v1.core.kv_cache_utils",
     "vllm.v1.kv_cache_interface",
     "vllm.v1.kv_cache_spec_registry",
+    "vllm.v1.kv_cache_layout",
     "vllm.utils.math_utils",
     "vllm.platforms.interface",
     "vllm.model_executor.models.config",
@@ -115,6 +116,7 @@ class Run:
     """One release's planner."""
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         sys.meta_path.insert(0, Finder(root))
         self.utils = importlib.import_module("vllm.v1.core.kv_cache_utils")
         self.specs = importlib.import_module("vllm.v1.kv_cache_interface")
@@ -185,6 +187,9 @@ class Run:
         return spec
 
     def plan(self, case: dict) -> dict:
+        layout = None
+        if (self.root / "vllm/v1/kv_cache_layout.py").exists():  # from 0.29; one that every model admits
+            layout = importlib.import_module("vllm.v1.kv_cache_layout").KVCacheLayout.LBNHC
         config = types.SimpleNamespace(
             model_config=types.SimpleNamespace(
                 max_model_len=case["max_model_len"], original_max_model_len=case["max_model_len"]
@@ -199,6 +204,8 @@ class Run:
                 num_gpu_blocks_override=case["override"],
                 mamba_cache_mode=case["mode"],
                 block_size=case["block_size"],
+                get_resolved_kv_cache_layout=lambda: layout,
+                prefix_cache_retention_interval=None,
             ),
             speculative_config=types.SimpleNamespace(
                 num_speculative_tokens=case["retained"] + 1,
