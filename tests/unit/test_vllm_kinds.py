@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import pytest
 
 from aelius_math.cache import (
@@ -50,6 +52,14 @@ def test_without_cards_or_drafts_stated_there_is_one_card_and_no_draft():
     none = Layers(num_layers=1)
     assert none.token_bytes("bf16") == none.index_token_bytes("bf16") == none.conv_elements() == none.state_elements() == 0
     assert none.window is None and none.divided() == {} and not none.recurrent and not none.vllm_spec
+
+
+@pytest.mark.parametrize("kind", [Layers, FullAttention, MLA, GatedDeltaNet, KimiDelta, Mamba1, Mamba2])
+def test_every_kind_takes_one_card_and_no_draft_where_none_is_stated(kind):
+    for method in (kind.token_bytes, kind.conv_elements, kind.state_elements, kind.spec_key):
+        given = signature(method).parameters
+        assert given["tensor_parallel_size"].default == 1
+        assert "num_speculative_tokens" not in given or given["num_speculative_tokens"].default == 0
 
 
 def test_a_request_is_nothing_in_flight_no_draft_and_no_caching_unless_stated():
