@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from io import BufferedReader
 
+from aelius_math.config_text import LARGEST_CONFIG, parse
 from aelius_math.model import Model, from_config
 from aelius_math.units import AeliusError
 
 EXPECTED = 'a config.json, a GGUF, "-" for standard input, or a name of the catalogue'
-LARGEST_CONFIG = 16 << 20
-"""Bytes; a config.json is some kB. More than this is another kind of file."""
 
 
 def add_config(parser: object) -> None:
@@ -64,24 +62,3 @@ def from_catalogue(name: str, dtype: str | None) -> Model:
         hint = f"; near to it: {', '.join(near)}" if near else ""
         raise AeliusError("CONFIG", name, f"{EXPECTED} (there is no such file, no such name{hint})") from None
     return replace(model, dtype=dtype) if dtype else model
-
-
-def parse(data: bytes, where: str) -> dict[str, object]:
-    """The JSON object in these bytes. A bare Infinity or NaN is taken, as Python writes them into
-    config.json."""
-    if len(data) > LARGEST_CONFIG:
-        raise AeliusError("CONFIG", where, f"a config.json of at most {LARGEST_CONFIG >> 20} MiB")
-    try:
-        value = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise AeliusError("CONFIG", where, "JSON text in UTF-8; these bytes are something else") from None
-    except RecursionError:
-        raise AeliusError("CONFIG", where, "JSON nested less deeply") from None
-    except json.JSONDecodeError as error:
-        found = "JSON; it is empty" if not data.strip() else f"JSON: {error.msg} at line {error.lineno}"
-        raise AeliusError("CONFIG", where, found) from None
-    except ValueError:
-        raise AeliusError("CONFIG", where, "JSON with numbers of fewer digits") from None
-    if not isinstance(value, dict):
-        raise AeliusError("CONFIG", value, f"a JSON object in {where}")
-    return value

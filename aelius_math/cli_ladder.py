@@ -14,6 +14,7 @@ from aelius_math.cli_config import EXPECTED, load_model
 from aelius_math.cli_engine import add_engine, length, limit, settings
 from aelius_math.cli_pool import refusal
 from aelius_math.ladder import BlockCosts, BlockPool, Ladder
+from aelius_math.ladder_slices import parse_slices
 from aelius_math.units import AeliusError, ceil_div, parse_bytes, parse_tokens, whole
 from aelius_math.vllm import DoesNotFit, Engine, Pool, plan_pool
 from aelius_math.vllm_explain import Candidate, explain
@@ -42,23 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     blocks.add_argument("--fixed-blocks", type=int, metavar="N", help="planned blocks of a request beside its tokens'")
     blocks.add_argument("--transient-blocks", type=int, metavar="N", help="those of them that go when a request runs")
     add_engine(parser)
-
-
-def parse_slices(text: str, k: int) -> tuple[int, ...]:
-    """Tokens of each slice that a text such as "64K,3x32K" names.
-
-    >>> parse_slices("64K,3x32K", 1000)
-    (64000, 32000, 32000, 32000)
-    """
-    if text.strip() in ("", "none"):
-        return ()
-    slices: list[int] = []
-    for part in text.split(","):
-        number, _, size = part.strip().rpartition("x")
-        if number and not (number.isascii() and number.isdigit() and 0 < int(number) <= 10_000):
-            raise AeliusError("--slices", part, "a size such as 64K, or a number of them such as 3x32K")
-        slices += [parse_tokens(size, "--slices", k)] * int(number or 1)
-    return tuple(slices)
 
 
 def usable_blocks(tokens: int, max_model_len: int, blocks_per_request: int) -> int:

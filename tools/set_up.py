@@ -130,7 +130,7 @@ if __name__ == "__main__":
         install_requirements()
         install_package()
     elif part == "assets":
-        print("set-up: KaTeX and axe, from npm (a few seconds, once)")
+        print("set-up: KaTeX, Pyodide and axe, from npm (half a minute, once)")
         install_assets()
     elif part == "audit":
         print("set-up: Lighthouse, from npm (half a minute, once)")

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "aelius_math"
 
-ROOMS = ["units", "dtypes", "cache", "model", "vllm llamacpp", "ladder", "simulation", "logs", "ledger", "cli"]
+ROOMS = ["units", "dtypes", "cache", "model", "vllm llamacpp", "ladder", "simulation", "logs", "ledger", "rig", "cli"]
 """Lowest first; rooms on one line do not know each other. A module belongs to the room whose name it begins with."""
 
 MEMBERS = {

@@ -1,0 +1,197 @@
+"""A rig as somebody types it: texts in, numbers out; what is missing is asked for, what is taken is said."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aelius_math import catalogue
+from aelius_math.config_text import parse
+from aelius_math.model import Model, from_config
+from aelius_math.units import GB, GIB, KIB, MB, MIB, AeliusError, parse_bytes, parse_tokens
+
+LABELS = {
+    "model": "Model", "config": "config.json", "dtype": "Model's dtype", "version": "Version", "available": "Available KV cache memory",
+    "max_model_len": "Longest request", "tensor_parallel_size": "Tensor parallel", "kv_cache_dtype": "KV cache dtype",
+    "enable_prefix_caching": "Prefix caching", "num_speculative_tokens": "Draft tokens", "max_num_batched_tokens": "Tokens of a step",
+    "max_num_seqs": "Sequences at a time", "gpu_memory_utilization": "Share of the card", "weights": "Weights on each card",
+    "extra": "Activations, CUDA and graphs", "slices": "Big slices", "short_tokens": "Short slice", "reserve": "Reserve",
+    "n_ctx": "Context", "n_seq_max": "Slots", "kv_unified": "One cache for all slots", "n_ubatch": "Micro-batch", "type_k": "Type of K",
+    "type_v": "Type of V", "draft_max": "Drafted tokens", "type_draft": "Type of the MTP cache", "free": "Free memory",
+    "weights_mib": "Weights on the device", "vision_mib": "Vision on the device", "fit_target_mib": "Margin",
+    "compute_mib": "Compute buffers", "build": "Build", "cards": "Cards", "visible": "Memory of the card", "tenant": "Others on the card",
+}  # fmt: skip
+"""What the page calls each setting."""
+
+
+class Card(NamedTuple):
+    """A card of the catalogue: what CUDA sees of its memory, and who measured it."""
+
+    name: str
+    visible: str
+    source: str
+
+
+@cache
+def cards() -> dict[str, Card]:
+    """The cards whose usable memory somebody published.
+
+    >>> cards()["rtx-3090"].visible
+    '24126 MiB'
+    """
+    text = Path(__file__).with_name("cards.toml").read_text("utf-8")
+    return {key: Card(**fields) for key, fields in tomllib.loads(text).items()}
+
+
+class Missing(AeliusError):
+    """A setting that nobody can know but the reader."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(field, None, why)
+
+
+class Form:
+    """The settings, read by name. `taken`: what stands for a setting left open, one sentence each.
+
+    >>> form = Form({"available": "5.24", "max_model_len": "256K"})
+    >>> form.size("available"), form.tokens("max_model_len")
+    (5626407157, 262144)
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        if not isinstance(settings, Mapping):
+            raise AeliusError("settings", settings, "a dict of settings")
+        self.settings = settings
+        self.taken: list[str] = []
+        k, unit = str(settings.get("k") or 1024), str(settings.get("unit") or "GiB")
+        if k not in ("1024", "1000") or unit not in ("GiB", "GB"):
+            raise AeliusError("k, unit", (k, unit), "1024 or 1000, and GiB or GB")
+        self.k, self.unit = int(k), unit
+
+    def text(self, name: str) -> str:
+        """What was typed, without blanks around it; "" for nothing."""
+        value = self.settings.get(name)
+        return "" if value is None else str(value).strip()
+
+    def whole(self, name: str, default: int | None = None, said: str = "") -> int | None:
+        """A whole number; the default is said to have been taken."""
+        text = self.text(name).replace(",", "")
+        if not text:
+            if said:
+                self.taken.append(f"{LABELS.get(name, name)}: {said}")
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise AeliusError(name, self.text(name), "a whole number")
+        return int(text)
+
+    def tokens(self, name: str) -> int | None:
+        """A number of tokens, such as 262144 or 256K, by the K chosen."""
+        text = self.text(name)
+        return parse_tokens(text, name, self.k) if text else None
+
+    def size(self, name: str) -> int | None:
+        """Bytes; a bare number is of the unit chosen."""
+        return self.bytes_of(self.text(name), name)
+
+    def bytes_of(self, text: str, name: str) -> int | None:
+        if not text:
+            return None
+        return parse_bytes(text + self.unit if text[-1].isdigit() else text, name)
+
+    def sizes(self, name: str) -> list[int]:
+        """Sizes apart by ";", or by ", ": one for each card."""
+        parts = [part.strip() for part in self.text(name).replace(", ", ";").split(";")]
+        return [size for part in parts if (size := self.bytes_of(part, name)) is not None]
+
+    def mib(self, name: str) -> int | float | None:
+        """MiB; a bare number is of MiB, as llama.cpp prints it."""
+        text = self.text(name)
+        if not text:
+            return None
+        if text[-1].isdigit():
+            plain = text.replace(",", "")
+            parse_bytes(text + "MiB", name)
+            return float(plain) if "." in plain else int(plain)
+        size = parse_bytes(text, name)
+        return size // MIB if size % MIB == 0 else round(size / MIB, 6)
+
+    def choice(self, name: str) -> bool | None:
+        """On, off, or left to the engine."""
+        text = self.text(name).lower()
+        if text not in ("", "on", "off"):
+            raise AeliusError(name, text, "on, off, or nothing")
+        return None if not text else text == "on"
+
+    def cards(self) -> list[dict[str, str]]:
+        given = self.settings.get("cards") or []
+        if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(card, Mapping) for card in given):
+            raise AeliusError("cards", given, "a list of cards")
+        return [{key: str(value or "").strip() for key, value in card.items()} for card in given]
+
+
+@lru_cache(maxsize=8)
+def pasted(config: str, dtype: str) -> Model:
+    return from_config(parse(config, "the text pasted", "config"), dtype=dtype or None)
+
+
+@lru_cache(maxsize=8)
+def listed(name: str, dtype: str) -> Model:
+    from dataclasses import replace
+
+    model = catalogue.load(name)
+    return replace(model, dtype=dtype) if dtype else model
+
+
+def model_of(form: Form) -> Model:
+    """The model: the config that was pasted, else the one chosen."""
+    config, name = form.text("config"), form.text("model")
+    if config:
+        return pasted(config, form.text("dtype"))
+    if not name:
+        raise Missing("model", "a model of the catalogue, or its config.json")
+    return listed(name, form.text("dtype"))
+
+
+class Show:
+    """Numbers as texts, by the K and the unit of bytes that the reader chose."""
+
+    def __init__(self, k: int, unit: str) -> None:
+        self.k, self.unit = k, unit
+
+    def size(self, size: int) -> str:
+        """Bytes for people.
+
+        >>> Show(1024, "GiB").size(5626265600), Show(1024, "GB").size(28131328)
+        ('5.24 GiB', '28.1 MB')
+        """
+        sign, size = ("-" if size < 0 else ""), abs(size)
+        units = ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if self.unit == "GiB" else ((GB, "GB"), (MB, "MB"), (1000, "kB"))
+        for one, name in units:
+            if size >= one:
+                count = size / one
+                return f"{sign}{count:,.{2 if count < 10 else 1 if count < 1000 else 0}f} {name}"
+        return f"{sign}{size:,} bytes"
+
+    def exact(self, size: int) -> str:
+        """Bytes to the last one, and for people."""
+        return f"{size:,} bytes" + (f" ({self.size(size)})" if abs(size) >= 1000 else "")
+
+    def length(self, tokens: int) -> str:
+        """A length by its K.
+
+        >>> Show(1024, "GiB").length(262144), Show(1000, "GiB").length(262144), Show(1024, "GiB").length(7)
+        ('256K', '262.1K', '7')
+        """
+        if abs(tokens) < self.k:
+            return f"{tokens:,}"
+        return f"{tokens // self.k:,}K" if tokens % self.k == 0 else f"{tokens / self.k:,.1f}K"
+
+    def tokens(self, tokens: int) -> str:
+        return f"{tokens:,} tokens" + (f" ({self.length(tokens)})" if tokens >= self.k else "")
+
+
+def plural(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -1,0 +1,175 @@
+"""A rig under llama.cpp: what a context takes, whether it fits, and where the wall is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aelius_math.llamacpp import Context, Fit, Memory, fit
+from aelius_math.llamacpp_builds import BUILDS, FIT_TARGET_MIB
+from aelius_math.llamacpp_worth import Worth, flag_worth
+from aelius_math.model import Model
+from aelius_math.rig_form import Form, Missing, Show
+from aelius_math.rig_sections import Figure, Part, Picture, Section, step, table
+from aelius_math.units import GIB, MIB, AeliusError
+
+NOTE = "09_wall"
+
+def context_of(form: Form) -> Context:
+    """The flags; what is left open is the engine's own, and said."""
+    build = form.text("build")
+    if not build:
+        build = "oct"
+        form.taken.append(f"Build: the newer of the two whose rules are known, {BUILDS[build].commit} of {BUILDS[build].date}")
+    n_ctx = form.tokens("n_ctx") if form.text("n_ctx") != "0" else 0
+    if n_ctx is None:
+        form.taken.append("Context: not set, so the fit pass starts from all that the model can, and shrinks it")
+    slots = form.whole("n_seq_max", None, "not set, so llama-server opens four over one cache")
+    draft = form.whole("draft_max", 0, "none") or 0
+    given: dict[str, Any] = {}
+    for name, fields in (("type_k", ("type_k",)), ("type_v", ("type_v",)), ("type_draft", ("type_k_draft", "type_v_draft"))):
+        if form.text(name):
+            given |= dict.fromkeys(fields, form.text(name))
+    micro = form.whole("n_ubatch", None)
+    if micro is not None:
+        given["n_ubatch"] = micro
+    return Context(
+        n_ctx=n_ctx, n_seq_max=slots, kv_unified=form.choice("kv_unified"), draft_max=draft, build=build, **given
+    )
+
+def memory_of(form: Form) -> dict[str, Any]:
+    """The sizes that the fit pass starts from, in MiB."""
+    given: dict[str, Any] = {"weights_mib": form.mib("weights_mib")}
+    before = form.text("free_is") != "fit"
+    given["free_before_mib" if before else "free_mib"] = form.mib("free")
+    for name in ("vision_mib", "fit_target_mib", "compute_mib"):
+        if form.text(name):
+            given[name] = form.mib(name)
+    if "fit_target_mib" not in given:
+        form.taken.append(f"Margin (--fit-target): {FIT_TARGET_MIB:,} MiB, llama.cpp's default")
+    return given
+
+def missing(given: dict[str, Any]) -> list[Missing]:
+    """The sizes that only the reader has."""
+    found = []
+    if given.get("free_mib") is None and given.get("free_before_mib") is None:
+        found.append(Missing("free", "the device's free memory: as nvidia-smi shows it, or as the log's fit line does"))
+    if given.get("weights_mib") is None:
+        found.append(Missing("weights_mib", 'MiB: the line "model buffer size" of the device'))
+    return found
+
+def decide(model: Model, context: Context, given: dict[str, Any]) -> Fit:
+    return fit(model, context, **{name: value for name, value in given.items() if value is not None})
+
+def worth_of(model: Model, context: Context, given: dict[str, Any], found: Fit) -> list[Worth]:
+    if found.wall_tokens is None or given.get("compute_mib") is not None:
+        return []
+    return flag_worth(model, context, **{name: value for name, value in given.items() if value is not None})
+
+def numbers(model: Model, memory: Memory, found: Fit | None) -> dict[str, Any]:
+    """The numbers, under the names that the command `fit` prints."""
+
+    def shown(size: int | None) -> float | None:
+        return None if size is None else round(size / MIB, 2)
+
+    first = {
+        "name": model.name, "n_ctx": memory.n_ctx, "n_ctx_seq": memory.n_ctx_seq, "cells": memory.cells, "streams": memory.streams,
+        "slots": memory.slots, "kv_mib": memory.kv_bytes / MIB, "swa_mib": memory.swa_bytes / MIB,
+        "recurrent_mib": memory.recurrent_bytes / MIB,
+        "draft_kv_mib": None if memory.draft_kv_bytes is None else memory.draft_kv_bytes / MIB,
+    }  # fmt: skip
+    if found is None:
+        return first
+    return {
+        **first, "compute_mib": shown(found.compute_bytes), "projected_mib": shown(found.projected_bytes),
+        "known_mib": shown(found.known_bytes), "free_mib": shown(found.free_bytes), "margin_mib": shown(found.margin_bytes),
+        "leave_mib": shown(found.leave_bytes), "verdict": found.verdict, "action": found.action,
+        "deficit_mib": shown(found.deficit_bytes), "layers_kept": found.layers_kept, "wall_tokens": found.wall_tokens,
+    }  # fmt: skip
+
+def figures(show: Show, memory: Memory, found: Fit | None) -> list[Figure]:
+    rows = [Figure("Context", show.tokens(memory.n_ctx))]
+    if memory.slots > 1:
+        rows.append(Figure("Longest request", show.tokens(memory.n_ctx_seq), f"{memory.slots} slots, {memory.streams} streams of cells"))
+    rows.append(Figure("KV cache", show.exact(memory.kv_bytes)))
+    if memory.n_ctx and not memory.swa_bytes:
+        rows.append(Figure("Each token", f"{memory.kv_bytes / memory.n_ctx:,.6g} bytes", "of the KV cache"))
+    if memory.swa_bytes:
+        rows.append(Figure("Sliding-window cache", show.exact(memory.swa_bytes)))
+    if memory.recurrent_bytes:
+        each = memory.recurrent_bytes // memory.slots
+        rows.append(Figure("Recurrent state", show.exact(memory.recurrent_bytes), f"{show.size(each)} a slot, however short"))
+    if memory.draft_kv_bytes:
+        rows.append(Figure("MTP cache", show.exact(memory.draft_kv_bytes)))
+    if found is None:
+        return rows
+    rows.append(Figure("Compute buffers", "not known" if found.compute_bytes is None else show.exact(found.compute_bytes)))
+    if found.projected_bytes is not None:
+        rows.append(Figure("Projected", show.exact(found.projected_bytes), f"of {show.size(found.free_bytes)} free"))
+    rows.append(Figure("Verdict", found.verdict, found.action))
+    if found.deficit_bytes:
+        rows.append(Figure("Lacking", show.exact(found.deficit_bytes)))
+    if found.wall_tokens is not None:
+        rows.append(Figure("The wall", show.tokens(found.wall_tokens), "the longest context that stays on the device"))
+    return rows
+
+def picture(show: Show, found: Fit) -> Picture:
+    """The device, from what is on it to what stays free."""
+    memory = found.memory
+    parts = [Part("weights", found.weights_bytes, "weights"), Part("KV cache", memory.kv_bytes + memory.swa_bytes, "kv")]
+    if memory.recurrent_bytes:
+        parts.append(Part("recurrent state", memory.recurrent_bytes, "state"))
+    if memory.draft_kv_bytes:
+        parts.append(Part("MTP cache", memory.draft_kv_bytes, "draft"))
+    if found.compute_bytes:
+        parts.append(Part("compute buffers", found.compute_bytes, "extra"))
+    used = sum(part.size for part in parts)
+    total = max(found.free_bytes, used)
+    if used < found.free_bytes:
+        parts.append(Part("free", found.free_bytes - used, "free"))
+    over = f", {show.size(used - found.free_bytes)} more than is free" if used > found.free_bytes else ""
+    return Picture("The device, of the memory free before", total, parts, over)
+
+def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
+    """From the flags to the wall."""
+    mib = [f"{size / MIB:,.2f}" for size in (found.weights_bytes, memory.kv_bytes + memory.swa_bytes, memory.recurrent_bytes)]
+    mib += [] if found.compute_bytes is None else [f"{found.compute_bytes / MIB:,.2f}"]
+    source = "common/fit.cpp, common_params_fit_impl"
+    rows = [
+        step("n_ctx", "tokens of the context", "-c, padded up to cells", f"{memory.streams} x {memory.cells:,} cells", f"{memory.n_ctx:,} tokens",
+             "src/llama-context.cpp", NOTE),
+        step("KV", "the caches", "cells * bytes of each layer's K and V", f"{memory.cells:,} cells", show.exact(memory.kv_bytes + memory.swa_bytes),
+             "src/llama-kv-cache.cpp", NOTE),
+    ]  # fmt: skip
+    if memory.recurrent_bytes:
+        rows.append(step("RS", "recurrent state", "rows * bytes of a state", f"{memory.recurrent_rows} rows", show.exact(memory.recurrent_bytes),
+                         "src/llama-memory-recurrent.cpp", NOTE))  # fmt: skip
+    if found.projected_bytes is not None:
+        rows.append(step("used", "projected", "weights + caches + state + compute", " + ".join(mib) + " MiB", show.exact(found.projected_bytes), source, NOTE))
+    rows.append(step("free", "free as the pass reads it", "free before" + (" - state" if found.counted_twice_bytes else ""), "", show.exact(found.free_bytes), source, NOTE))
+    rows.append(step("margin", "kept free", "--fit-target + vision" + (" + MTP" if found.draft_in_margin_bytes else ""), "", show.exact(found.margin_bytes), source, NOTE))
+    if found.wall_tokens is not None:
+        rows.append(step("wall", "longest context with used + margin <= free", "search", "", f"{found.wall_tokens:,} tokens", source, NOTE))
+    return rows
+
+def worth_table(worth: list[Worth]) -> Section:
+    rows = [[each.flag, f"{each.wall_tokens:,}", f"{each.gain_tokens:+,}", f"{each.saved_bytes / MIB:,.2f} MiB"] for each in worth]
+    return table("What each flag is worth", ["flag", "the wall then", "tokens gained", "bytes saved here"], rows)
+
+def seats(memory: Memory, found: Fit | None, lengths: list[int]) -> list[dict[str, int | None]]:
+    """Conversations of each length that the context holds at once, and that it would at the wall."""
+    rows: list[dict[str, int | None]] = []
+    wall = found.wall_tokens if found else None
+    for tokens in lengths:
+        each = max(1, tokens)
+        if memory.streams > 1:
+            here = memory.slots if each <= memory.n_ctx_seq else 0
+        else:
+            here = min(memory.slots, memory.n_ctx // each)
+        rows.append({"tokens": tokens, "seats": here, "cache_for_at_wall": None if wall is None else wall // each})
+    return rows
+
+def check(found: Memory, context: Context) -> None:
+    if found.draft_kv_bytes is None:
+        raise AeliusError("draft_max", context.draft_max, "none: the model has no MTP layers")
+
+GIB_FREE = GIB

@@ -1,0 +1,264 @@
+"""A boot log for the page "Your rig": sentences, pictures of the memory, the settings that fit, what binds, what to change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aelius_math import catalogue
+from aelius_math import rig_vllm as vllm
+from aelius_math.logs import read
+from aelius_math.model import Model
+from aelius_math.rig_form import LABELS, Show, listed, pasted, plural
+from aelius_math.rig_sections import Figure, Part, Picture, Section, drawn, figures, markdown, table
+from aelius_math.units import GIB, MIB, AeliusError
+from aelius_math.vllm import plan_pool
+from aelius_math.vllm_explain import Candidate, explain
+
+MOST_BOOTS, MOST_CANDIDATES = 5, 12
+FIXED = (
+    "version", "tensor_parallel_size", "kv_cache_dtype", "enable_prefix_caching", "num_speculative_tokens", "mamba_cache_mode",
+    "mamba_ssm_cache_dtype", "max_num_batched_tokens",
+)  # fmt: skip
+"""What a log states of vLLM's settings, under the names of Engine's fields."""
+
+
+def explain_log(text: str, config: str | None = None, k: int = 1024, unit: str = "GiB") -> dict[str, Any]:
+    """A boot log in sentences, figures and pictures; `config` is the text of the model's config.json, where the catalogue
+    does not have it. The last boots of the log, newest first; `settings` opens one of them as a rig.
+
+    >>> log = '''INFO [kv_cache_utils.py:1733] GPU KV cache size: 289,661 tokens
+    ... INFO [kv_cache_utils.py:1734] Maximum concurrency for 262,144 tokens per request: 1.10x
+    ... INFO [interface.py:606] Setting attention block size to 1616 tokens.'''
+    >>> found = explain_log(log)
+    >>> found["boots"][0]["headline"][0], found["asks"][0]["field"]
+    ('You have a pool of 289,661 tokens, counted for requests of 262,144 tokens.', 'config')
+    """
+    out: dict[str, Any] = {"schema": 1, "asks": [], "taken": [], "problems": [], "boots": [], "numbers": None, "markdown": "", "title": "The log"}
+    show = Show(k, unit)
+    try:
+        found = read(text)
+    except AeliusError as error:
+        out["problems"].append({"field": "log", "text": f"This is no boot log that is known: expected {error.expected}."})
+        return out
+    out["numbers"] = found
+    if len(found["boots"]) > MOST_BOOTS:
+        out["taken"].append(f"The last {MOST_BOOTS} of {len(found['boots'])} boots are shown.")
+    for boot in reversed(found["boots"][-MOST_BOOTS:]):
+        model = model_of(boot, config, out)
+        explained = of_vllm(boot, model, show, out) if boot["engine"] == "vllm" else of_llama(boot, show)
+        if model is not None and explained["settings"] and config:
+            explained["settings"] |= {"config": config, "model": ""}
+        explained["notes"] = boot["notes"]
+        out["boots"].append(explained)
+    parts = [markdown(one["title"], one["headline"] + one["notes"], one["sections"], {}) for one in out["boots"]]
+    out["markdown"] = "\n".join(parts)
+    return out
+
+
+def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> Model | None:
+    """The boot's model: the config that was given, else the catalogue's, by name; else it is asked for."""
+    if config and config.strip():
+        try:
+            return pasted(config, boot.get("dtype") or "")
+        except AeliusError as error:
+            if not out["problems"]:
+                out["problems"].append({"field": "config", "text": f"{LABELS['config']}: {error}."})
+            return None
+    name = in_catalogue(boot["model"], boot.get("architecture"))
+    if name is not None:
+        repository = catalogue.entry(name)["repository"]
+        taken = f"The model {boot['model']} is taken for the catalogue's {repository}, by its name; another one's config.json can be given."
+        if taken not in out["taken"] and str(boot["model"]).lower() != repository.lower():
+            out["taken"].append(taken)
+        return listed(name, "")
+    if boot["engine"] == "vllm" and not any(ask["field"] == "config" for ask in out["asks"]):
+        model = boot["model"] or "which the log does not name"
+        out["asks"].append({"field": "config", "text": f"config.json of the model, {model}: the catalogue does not have it, and the settings follow from it."})
+    return None
+
+
+def in_catalogue(model: object, architecture: object) -> str | None:
+    """The catalogue's model of that name, or whose name this one begins with: a quantisation keeps the cache's shape.
+
+    >>> in_catalogue("cyankiwi/Qwen3.8-27B-AWQ-INT4", None), in_catalogue("Qwen/Qwen3.8-270B", None)
+    ('qwen3.8-27b', None)
+    """
+    if not isinstance(model, str):
+        return None
+    wanted = model.lower()
+    base = wanted.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    best = None
+    for name in catalogue.names():
+        entry = catalogue.entry(name)
+        shorts = {name, entry["repository"].lower().rpartition("/")[2]}
+        if wanted in (name, entry["repository"].lower()):
+            return name
+        fits = any(base == short or (base.startswith(short) and not base[len(short)].isalnum()) for short in shorts)
+        classes = entry["config"].get("architectures")
+        if fits and architecture and isinstance(classes, list) and architecture not in classes:
+            continue
+        if fits and (best is None or len(name) > len(best)):
+            best = name
+    return best
+
+
+def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str, Any]) -> dict[str, Any]:
+    """A boot of vLLM."""
+    derived, sections = boot["derived"], [stated(boot, show)]
+    candidates: tuple[Candidate, ...] = ()
+    settings = rig_settings(boot, model)
+    if model is not None and boot["tokens"] and boot["max_model_len"] and boot["status"] != "refused":
+        candidates = settle(boot, model, sections, out)
+    pictures: list[Picture] = []
+    if len(candidates) == 1:
+        (only,) = candidates
+        pool = plan_pool(model, only.engine, only.available_bytes)  # type: ignore[arg-type]
+        settings |= {
+            "available": f"{only.available_bytes} B", "num_speculative_tokens": str(only.engine.num_speculative_tokens),
+            "kv_cache_dtype": only.engine.kv_cache_dtype, "tensor_parallel_size": str(only.engine.tensor_parallel_size),
+            "enable_prefix_caching": {True: "on", False: "off"}.get(only.engine.enable_prefix_caching, ""),  # type: ignore[call-overload]
+        }  # fmt: skip
+        pictures.append(blocks_picture(pool.num_blocks, pool.blocks_per_request, pool.fixed_blocks_per_request, pool.block_size_bytes, pool.available_bytes))
+        length = min(32 * show.k, pool.engine.max_model_len)
+        rows = [
+            [one.what, "-", "", one.note] if one.refused else [one.what, f"{one.tokens:,}", f"{one.seats_32k:,}", one.note]
+            for one in vllm.changes(pool, show.k)
+        ]
+        now = ["as it is", f"{pool.tokens:,}", f"{pool.usable_blocks // pool.blocks(length):,}", ""]
+        sections.append(table("What to change", ["changed", "pool, in tokens", f"seats of {show.length(length)}", ""], [now, *rows]))
+    elif derived["num_blocks"] and derived["blocks_per_request"] and boot["available_kv_gib"]:
+        available = int(boot["available_kv_gib"] * GIB)
+        each = available // derived["num_blocks"]
+        pictures.append(blocks_picture(derived["num_blocks"], derived["blocks_per_request"], derived["fixed_blocks_per_request"] or 0, each, available))
+    if boot["model_loading_gib"] and boot["available_kv_gib"]:
+        weights, cache = int(boot["model_loading_gib"] * GIB), int(boot["available_kv_gib"] * GIB)
+        pictures.insert(0, Picture("Weights and cache of one card", weights + cache, [Part("weights", weights, "weights"), Part("KV cache", cache, "kv")]))
+    return told(boot, sections, [drawn(picture, show) for picture in pictures], settings)
+
+
+def told(boot: dict[str, Any], sections: list[Section], pictures: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str, Any]:
+    name = boot["model"] or "a model that the log does not name"
+    version = f" {boot['version']}" if boot["version"] else ""
+    title = f"{boot['engine']}{version}, {name}: {boot['status']}"
+    return {"title": title, "headline": boot["sentences"], "sections": sections, "pictures": pictures, "settings": settings, "code": {}}
+
+
+def stated(boot: dict[str, Any], show: Show) -> Section:
+    """What the log states and what follows at once, in figures."""
+    derived = boot["derived"]
+    rows = [
+        Figure("Pool", f"{boot['tokens']:,} tokens") if boot["tokens"] else None,
+        Figure("Longest request", show.tokens(boot["max_model_len"])) if boot["max_model_len"] else None,
+        Figure("Memory for the cache", f"{boot['available_kv_gib']:g} GiB", "on the card that binds") if boot["available_kv_gib"] else None,
+        Figure("One full request needs", f"{boot['needed_gib']:g} GiB") if boot["needed_gib"] else None,
+        Figure("Longest that fits", show.tokens(boot["longest_max_model_len"])) if boot["longest_max_model_len"] else None,
+        Figure("Blocks", f"{derived['num_blocks']:,}") if derived["num_blocks"] else None,
+        Figure("A full request takes", plural(derived["blocks_per_request"], "block")) if derived["blocks_per_request"] else None,
+        Figure("Tokens in a block", f"{derived['block_size']:,}") if derived.get("block_size") else None,
+        Figure("What binds", derived["binds"], f"at most {derived['most_conversations']:,} conversations") if derived.get("binds") else None,
+    ]
+    return figures("What it says", [row for row in rows if row is not None])
+
+
+def settle(boot: dict[str, Any], model: Model, sections: list[Section], out: dict[str, Any]) -> tuple[Candidate, ...]:
+    """The settings that print this pool."""
+    fixed = {name: boot.get(name) for name in FIXED if boot.get(name) is not None}
+    try:
+        found = explain(
+            boot["tokens"], boot["max_model_len"], model, max_concurrency=boot["max_concurrency"],
+            available_kv_gib=boot["available_kv_gib"], block_size=boot["block_size"], **fixed,
+        )  # fmt: skip
+    except AeliusError as error:
+        out["problems"].append({"field": error.field, "text": f"The settings could not be found: {error}."})
+        return ()
+    rows = [
+        [
+            ", ".join(f"{key} {value}" for key, value in one.settings.items() if value is not None) or "as the log states",
+            f"{one.num_blocks:,}", f"{one.blocks_per_request:,}",
+        ]
+        for one in found.candidates[:MOST_CANDIDATES]
+    ]  # fmt: skip
+    if not rows:
+        text = f"None of the {found.tried:,} tried prints it: another model, or a setting that is not known here."
+    elif len(rows) == 1:
+        text = "Of all that were tried, only these print the pool."
+    else:
+        text = f"{len(found.candidates):,} of {found.tried:,} tried print it; the log does not say which."
+    stated_ = ", ".join(f"{name} {value}" for name, value in fixed.items())
+    sections.append(table("Settings that fit", ["settings", "blocks", "a full request"], rows, text + (f" Stated by the log: {stated_}." if stated_ else "")))
+    return found.candidates
+
+
+def blocks_picture(blocks: int, request: int, state: int, each: int, available: int) -> Picture:
+    """The cache in blocks: one full request, and what is left for others."""
+    request = min(request, blocks - 1)
+    state = min(state, request)
+    parts = [
+        Part(f"a full request's tokens, {request - state:,} blocks", (request - state) * each, "kv"),
+        Part(f"its recurrent state, {state:,} blocks", state * each, "state"),
+        Part(f"for others, {blocks - 1 - request:,} blocks", (blocks - 1 - request) * each, "others"),
+        Part("the null block", each, "draft"),
+        Part("less than a block", available - blocks * each, "free"),
+    ]
+    return Picture("The KV cache of one card", max(available, blocks * each), parts)
+
+
+def rig_settings(boot: dict[str, Any], model: Model | None) -> dict[str, Any]:
+    """The boot as settings of a rig; what the log does not say stays open."""
+    name = in_catalogue(boot["model"], boot.get("architecture")) if model is not None else None
+    given = {
+        "engine": "vllm", "memory": "available", "model": name or "", "available": f"{boot['available_kv_gib']} GiB" if boot["available_kv_gib"] else "",
+        "enable_prefix_caching": {True: "on", False: "off"}.get(boot["enable_prefix_caching"], ""),
+    }  # fmt: skip
+    for field in ("version", "max_model_len", "tensor_parallel_size", "kv_cache_dtype", "num_speculative_tokens", "max_num_batched_tokens"):
+        given[field] = "" if boot.get(field) is None else str(boot[field])
+    return given
+
+
+def of_llama(boot: dict[str, Any], show: Show) -> dict[str, Any]:
+    """A boot of llama.cpp: the device's memory as the log adds it up."""
+    parts = []
+    device = {name: mib for name, mib in (boot["model_mib_by_device"] or {}).items() if not name.startswith(("CPU", "Host")) and "Host" not in name}
+    for name, mib in device.items():
+        parts.append(Part(f"weights, {name}", int(mib * MIB), "weights"))
+    named = (("kv_mib", "KV cache", "kv"), ("swa_mib", "sliding-window cache", "kv"), ("recurrent_mib", "recurrent state", "state"),
+             ("draft_kv_mib", "drafter's cache", "draft"), ("compute_mib", "compute buffer", "extra"), ("draft_compute_mib", "drafter's compute", "extra"))  # fmt: skip
+    parts += [Part(what, int(boot[key] * MIB), kind) for key, what, kind in named if boot.get(key)]
+    total = sum(part.size for part in parts)
+    if boot["free_mib"] and boot["free_mib"] * MIB > total:
+        parts.append(Part("free", int(boot["free_mib"] * MIB) - total, "free"))
+    pictures = [Picture("What the server takes", sum(part.size for part in parts), parts)] if parts else []
+    derived = boot["derived"]
+    rows = [
+        Figure("Context", show.tokens(boot["n_ctx"])) if boot["n_ctx"] else None,
+        Figure("Longest request", show.tokens(derived["longest_request"])) if derived["longest_request"] else None,
+        Figure("Each token", f"{derived['kv_bytes_per_token']:,} bytes", "of the KV cache") if derived["kv_bytes_per_token"] else None,
+        Figure("Recurrent state", f"{derived['state_mib_per_conversation']:g} MiB", "a conversation") if derived["state_mib_per_conversation"] else None,
+        Figure("Room beside the margin", f"{derived['room_mib']:,} MiB") if derived["room_mib"] is not None else None,
+        Figure("At most more tokens", f"{derived['room_tokens_at_most']:,}", "if only the KV cache grew") if derived["room_tokens_at_most"] else None,
+    ]
+    sections = [figures("What it says", [row for row in rows if row is not None])]
+    advice = []
+    if boot["verdict"] == "evict":
+        lacking = f" {boot['deficit_mib']:,} MiB are lacking." if boot["deficit_mib"] else ""
+        advice.append(f"Layers went to the CPU.{lacking} A shorter context (-c), fewer slots (-np), a smaller cache type (-ctk, -ctv) or a smaller margin (--fit-target) gives them back; what each is worth, Work it out says.")
+    elif boot["verdict"] == "fits" and derived["room_tokens_at_most"]:
+        advice.append("It fits with room to spare: the context may grow.")
+    if derived["binds"]:
+        advice.append(f"What binds the number of conversations: {derived['binds']}.")
+    if advice:
+        sections.append({"kind": "list", "title": "What to change", "rows": advice})
+    return told(boot, sections, [drawn(picture, show) for picture in pictures], llama_settings(boot, sum(device.values())))
+
+
+def llama_settings(boot: dict[str, Any], weights: float) -> dict[str, Any]:
+    """The boot as settings of a rig under llama.cpp."""
+    given = {
+        "n_ctx": boot["n_ctx"], "n_seq_max": boot.get("n_seq_max"), "n_ubatch": boot.get("n_ubatch"), "type_k": boot.get("type_k"),
+        "type_v": boot.get("type_v"), "free": boot["free_mib"], "weights_mib": round(weights, 2) or None,
+    }  # fmt: skip
+    texts = {name: "" if value is None else str(value) for name, value in given.items()}
+    return {
+        "engine": "llama.cpp", "model": in_catalogue(boot["model"], None) or "", "free_is": "fit",
+        "kv_unified": {True: "on", False: "off"}.get(boot.get("kv_unified"), ""), **texts,  # type: ignore[call-overload]
+    }  # fmt: skip

@@ -1,0 +1,213 @@
+"""A rig under vLLM: memory, pool, seats, and what each choice costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from aelius_math.budget import NOTHING, Budget, Card, Part, budget
+from aelius_math.model import Model
+from aelius_math.rig_form import Form, Missing, cards
+from aelius_math.units import GIB, AeliusError
+from aelius_math.vllm import DoesNotFit, Engine, Pool, plan_pool
+
+LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+"""In K: the lengths whose seats are counted."""
+
+
+class Change(NamedTuple):
+    """One setting changed: what, the pool it makes, and what should be known about it."""
+
+    what: str
+    tokens: int
+    full_requests: float
+    seats_32k: int
+    note: str
+    refused: bool = False
+
+
+def engine_of(form: Form, model: Model) -> Engine:
+    """vLLM's settings; what is left open is the engine's own, and said."""
+    given: dict[str, Any] = {}
+    version = form.text("version")
+    if version:
+        given["version"] = version
+    else:
+        form.taken.append(f"Version: {Engine.__dataclass_fields__['version'].default}, whose rules were checked")
+    most = form.tokens("max_model_len")
+    if most is None:
+        most = model.max_position_embeddings
+        if most is None:
+            raise Missing("max_model_len", "tokens of the longest request: the config states none")
+        form.taken.append(f"Longest request: {most:,} tokens, the model's own limit, as vLLM takes it")
+    given["tensor_parallel_size"] = form.whole("tensor_parallel_size", 1, "1, vLLM's default")
+    given["num_speculative_tokens"] = form.whole("num_speculative_tokens", 0, "0, vLLM's default: none are drafted")
+    for name in ("max_num_batched_tokens", "max_num_seqs"):
+        given[name] = form.whole(name)
+    given["kv_cache_dtype"] = form.text("kv_cache_dtype") or "auto"
+    if given["kv_cache_dtype"] == "auto":
+        form.taken.append("KV cache dtype: auto, so the checkpoint's or the model's own")
+    given["enable_prefix_caching"] = form.choice("enable_prefix_caching")
+    return Engine(max_model_len=most, **given)
+
+
+def memory_of(form: Form, engine: Engine) -> tuple[list[int], Budget | None]:
+    """Bytes for the KV cache, card by card; and the account that they come from, where cards were given."""
+    if form.text("memory") != "cards":
+        sizes = form.sizes("available")
+        if not sizes:
+            raise Missing("available", 'the size in the engine\'s line "Available KV cache memory", or cards instead')
+        if len(sizes) not in (1, engine.tensor_parallel_size):
+            raise AeliusError("available", form.text("available"), f"one size, or one for each of {engine.tensor_parallel_size} cards")
+        return sizes, None
+    given = form.cards()
+    if not given:
+        raise Missing("cards", "at least one card")
+    if engine.tensor_parallel_size > len(given):
+        raise AeliusError("tensor_parallel_size", engine.tensor_parallel_size, f"at most {len(given)}, the cards there are")
+    if engine.tensor_parallel_size < len(given):
+        form.taken.append(f"Tensor parallel {engine.tensor_parallel_size}: the other {len(given) - engine.tensor_parallel_size} of the cards stand idle")
+    count = engine.tensor_parallel_size
+    weights, extra = each(form, "weights", count), each(form, "extra", count)
+    used = [card_of(form, card, number, weights[number - 1], extra[number - 1]) for number, card in enumerate(given[:count], 1)]
+    share = form.text("gpu_memory_utilization")
+    if not share:
+        form.taken.append("Share of the card (gpu_memory_utilization): as much as the fullest card has free")
+    try:
+        fraction = float(share) if share else None
+    except ValueError:
+        raise AeliusError("gpu_memory_utilization", share, "a number above 0, at most 1") from None
+    account = budget(used, gpu_memory_utilization=fraction, version=engine.version)
+    return list(account.available_bytes), account
+
+
+def each(form: Form, name: str, count: int) -> list[int]:
+    """A size for each card: one for all, or one each."""
+    sizes = form.sizes(name)
+    if not sizes:
+        where = {"weights": 'vLLM\'s line "Model loading took ... GiB"', "extra": "what it takes beside weights and cache: see note five"}
+        raise Missing(name, f"a size, on one card: {where[name]}")
+    if len(sizes) not in (1, count):
+        raise AeliusError(name, form.text(name), f"one size, or one for each of {count} cards")
+    return sizes * count if len(sizes) == 1 else sizes
+
+
+def card_of(form: Form, given: dict[str, str], number: int, weights: int, extra: int) -> Card:
+    """One card, with what lives on it."""
+    name, typed = given.get("card", ""), form.bytes_of(given.get("visible", ""), "visible")
+    if typed is not None:
+        visible = Part(typed, "measured", "typed here")
+    elif name in cards():
+        visible = Part(form.bytes_of(cards()[name].visible, "visible") or 0, "measured", cards()[name].source)
+    elif name:
+        raise AeliusError("cards", name, "a card of the list: " + ", ".join(cards()))
+    else:
+        raise Missing("visible", f"the memory of card {number}: a card of the list, or its size")
+    tenant = form.bytes_of(given.get("tenant", ""), "tenant")
+    return Card(
+        name=f"card {number}", visible=visible, weights=Part(weights, "measured", "typed here"), non_torch=NOTHING,
+        activation_peak=Part(extra, "estimated", "typed here"), cuda_graphs=NOTHING,
+        tenant=NOTHING if tenant is None else Part(tenant, "measured", "typed here"),
+    )  # fmt: skip
+
+
+def numbers(pool: Pool) -> dict[str, Any]:
+    """The pool's numbers, under the names that the command `pool` prints."""
+    return {
+        "name": pool.model.name,
+        "refused": False,
+        "version": pool.engine.version,
+        "max_model_len": pool.engine.max_model_len,
+        "kv_cache_dtype": pool.plan.dtype,
+        "mamba_cache_mode": pool.plan.mode,
+        "available_bytes": pool.available_bytes,
+        "block_size": pool.block_size,
+        "page_size_bytes": pool.page_size_bytes,
+        "block_size_bytes": pool.block_size_bytes,
+        "num_blocks": pool.num_blocks,
+        "usable_blocks": pool.usable_blocks,
+        "blocks_per_request": pool.blocks_per_request,
+        "fixed_blocks_per_request": pool.fixed_blocks_per_request,
+        "tokens": pool.tokens,
+        "max_concurrency": pool.max_concurrency,
+    }
+
+
+def refusal(model: Model, engine: Engine, refused: DoesNotFit) -> dict[str, Any]:
+    """The same where the engine would not start."""
+    return {
+        "name": model.name,
+        "refused": True,
+        "needed_bytes": refused.needed_bytes,
+        "available_bytes": refused.value,
+        "longest_max_model_len": refused.longest_max_model_len,
+        "num_blocks": refused.num_blocks,
+        "blocks_per_request": refused.blocks_per_request,
+        "max_model_len": engine.max_model_len,
+    }
+
+
+def lengths(most: int, k: int) -> list[int]:
+    """The lengths of the table of seats: powers of two in K below the limit, and the limit."""
+    return [*[number * k for number in LENGTHS if number * k < most], most]
+
+
+def seats(pool: Pool, k: int) -> list[dict[str, int]]:
+    """Conversations that all live at once, by their length: in blocks as the engine counts, and by tokens alone."""
+    return [
+        {"tokens": tokens, "blocks": blocks, "seats": pool.usable_blocks // blocks, "seats_by_tokens": pool.tokens // tokens}
+        for tokens in lengths(pool.engine.max_model_len, k)
+        for blocks in (pool.blocks(tokens),)
+    ]
+
+
+def changes(pool: Pool, k: int) -> list[Change]:
+    """The pool with one setting changed, all else as it is."""
+    return [changed(pool, what, engine, available, note, k) for what, engine, available, note in variants(pool)]
+
+
+def variants(pool: Pool) -> Iterator[tuple[str, Engine, int, str]]:
+    engine, available, model = pool.engine, pool.available_bytes, pool.model
+    recurrent = pool.plan.mode != "none" or any(layer.recurrent for layer in model.layers)
+    if engine.num_speculative_tokens:
+        yield "no draft tokens", replace(engine, num_speculative_tokens=0, speculative_method=None), available, "slower decoding"
+    if model.mtp_layers:
+        more = engine.num_speculative_tokens + 1
+        yield f"MTP with {plural_drafts(more)}", replace(engine, num_speculative_tokens=more), available, ""
+    if recurrent and any(not layer.recurrent for layer in model.layers):
+        on = pool.plan.mode == "none"
+        note = "shared beginnings are computed once" if on else "every conversation is computed from its start"
+        yield f"prefix caching {'on' if on else 'off'}", replace(engine, enable_prefix_caching=on, mamba_cache_mode=None), available, note
+    if pool.plan.dtype in ("bf16", "fp16", "fp32"):
+        yield "fp8 cache", replace(engine, kv_cache_dtype="fp8"), available, "recurrent state keeps its own dtype"
+    else:
+        dtype = model.dtype or "bfloat16"
+        yield "16-bit cache", replace(engine, kv_cache_dtype={"bf16": "bfloat16", "fp16": "float16"}.get(dtype, "bfloat16")), available, ""
+    cards = engine.tensor_parallel_size
+    same = "each card with the same memory for the cache; its weights are spread too, so this is the least"
+    yield f"{2 * cards} cards", replace(engine, tensor_parallel_size=2 * cards), available, same
+    if cards % 2 == 0:
+        yield f"{plural_cards(cards // 2)}", replace(engine, tensor_parallel_size=cards // 2), available, (
+            "with the same memory for the cache, which a card that carries more weights may not have"
+        )
+    yield "one GiB more on each card", engine, available + GIB, ""
+
+
+def plural_drafts(count: int) -> str:
+    return f"{count} draft token" + ("s" if count > 1 else "")
+
+
+def plural_cards(count: int) -> str:
+    return f"{count} card" + ("s" if count > 1 else "")
+
+
+def changed(pool: Pool, what: str, engine: Engine, available: int, note: str, k: int) -> Change:
+    try:
+        other = plan_pool(pool.model, engine, available)
+    except DoesNotFit as refused:
+        return Change(what, 0, 0.0, 0, f"refused: at most {refused.longest_max_model_len:,} tokens in one request", True)
+    except AeliusError as error:
+        return Change(what, 0, 0.0, 0, f"not possible: {error}", True)
+    length = min(32 * k, engine.max_model_len)
+    return Change(what, other.tokens, other.max_concurrency, other.usable_blocks // other.blocks(length), note)
