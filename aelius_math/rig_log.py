@@ -31,7 +31,7 @@ def explain_log(text: str, config: str | None = None, k: int = 1024, unit: str =
     ... INFO [interface.py:606] Setting attention block size to 1616 tokens.'''
     >>> found = explain_log(log)
     >>> found["boots"][0]["headline"][0], found["asks"][0]["field"]
-    ('You have a pool of 289,661 tokens, counted for requests of 262,144 tokens.', 'config')
+    ('You have a pool of 289,661 tokens, as the engine counts for requests of 262,144.', 'config')
     """
     out: dict[str, Any] = {"schema": 1, "asks": [], "taken": [], "problems": [], "boots": [], "numbers": None, "markdown": "", "title": "The log"}
     show = Show(k, unit)
