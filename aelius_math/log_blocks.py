@@ -16,6 +16,7 @@ MOST_BLOCKS_PER_REQUEST = 4096
 MOST_GROUPS = 16
 MOST_LAYERS = 4096
 MOST_DRAFTS = 32
+MOST_ALIKE = 128
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ def pairs(
     found = []
     for per_request in range(least, most + 1):
         first = tokens * per_request // max_model_len
-        for blocks in (first, first + 1):
+        last = (tokens + 1) * per_request // max_model_len + 1  # the next, unless a request has more blocks than tokens
+        for blocks in range(first, min(last, first + MOST_ALIKE) + 1):
             if (
                 blocks > 0
                 and prints(blocks, per_request, max_model_len) == tokens
@@ -65,10 +67,11 @@ def agrees(quotient: float, concurrency: float | None) -> bool:
 def padded_groups(padding: list[tuple[int, float]]) -> set[int] | None:
     """How many groups a kind of layer fills, from "Add 3 padding layers, may waste at most 6.25%": None without.
 
-    3 layers that are 6.25% of their kind are padding for 48; 48 + 3 fill whole groups of more than 3.
+    3 layers that are 6.25% of their kind are padding for 48; 48 + 3 fill whole groups of more than 3: three of 17,
+    or a single one where the other kind has 51.
 
-    >>> padded_groups([(3, 6.25)])
-    {3}
+    >>> sorted(padded_groups([(3, 6.25)]))
+    [1, 3]
     """
     if len(padding) != 1 or padding[0][1] <= 0:
         return None
@@ -77,9 +80,7 @@ def padded_groups(padding: list[tuple[int, float]]) -> set[int] | None:
     if not 0 < layers <= MOST_LAYERS or abs(added / layers * 100 - percent) > 0.0051:
         return None
     whole = layers + added
-    return {
-        whole // size for size in range(added + 1, layers + 1) if whole % size == 0 and whole // size > 1
-    } or None
+    return {whole // size for size in range(added + 1, whole + 1) if whole % size == 0}
 
 
 def solve(
