@@ -187,7 +187,7 @@ def ladder_table(show: Show, pool: Pool, ladder: Ladder, out: dict[str, Any]) ->
     """The ladder in tokens beside the ladder in blocks, each with as many short slices as it holds."""
     shorts: Any = "auto" if ladder.short_tokens else 0
     given = {"slices": ladder.slices, "shorts": shorts, "short_tokens": ladder.short_tokens, "reserve": ladder.reserve}
-    both = {"tokens": Ladder(pool=pool, **given), "blocks": ladder}  # type: ignore[arg-type]
+    both = {"tokens": Ladder(pool=pool, **given), "blocks": ladder}
     numbers = out["numbers"]["ladder"] = {
         name: {"slices": list(one.slices), "shorts": one.shorts, "left": one.left, "budget_kind": one.budget, "seats": one.seats,
                "total": one.total, "promised": one.promised, "reserve": one.reserved}

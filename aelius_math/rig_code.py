@@ -12,6 +12,10 @@ from aelius_math.rig_form import Form
 from aelius_math.vllm import Engine
 
 FILE = "config.json"
+REFUSED = (
+    '    raise SystemExit(f"refused: needs {refused.needed_bytes:,} bytes; '
+    'at most {refused.longest_max_model_len:,} tokens in one request")'
+)
 
 
 def config_words(form: Form) -> list[str]:
@@ -65,8 +69,7 @@ def pool_python(form: Form, model: Model, engine: Engine, available: list[int], 
     size = str(available[0]) if len(available) == 1 else str(available)
     code = [
         *model_python(form, model), f"engine = Engine({given})", "try:", f"    pool = plan_pool(model, engine, {size})",
-        "except DoesNotFit as refused:", '    raise SystemExit(f"refused: needs {refused.needed_bytes:,} bytes; '
-        'at most {refused.longest_max_model_len:,} tokens in one request")',
+        "except DoesNotFit as refused:", REFUSED,
         'print(f"{pool.tokens:,} tokens in {pool.num_blocks:,} blocks; one full request takes {pool.blocks_per_request:,}")',
     ]  # fmt: skip
     imports = ["from aelius_math.vllm import DoesNotFit, Engine, plan_pool"]

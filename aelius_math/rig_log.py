@@ -116,7 +116,7 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
         settings |= {
             "available": f"{only.available_bytes} B", "num_speculative_tokens": str(only.engine.num_speculative_tokens),
             "kv_cache_dtype": only.engine.kv_cache_dtype, "tensor_parallel_size": str(only.engine.tensor_parallel_size),
-            "enable_prefix_caching": {True: "on", False: "off"}.get(only.engine.enable_prefix_caching, ""),  # type: ignore[call-overload]
+            "enable_prefix_caching": on_off(only.engine.enable_prefix_caching),
         }  # fmt: skip
         pictures.append(blocks_picture(pool.num_blocks, pool.blocks_per_request, pool.fixed_blocks_per_request, pool.block_size_bytes, pool.available_bytes))
         length = min(32 * show.k, pool.engine.max_model_len)
@@ -203,12 +203,17 @@ def blocks_picture(blocks: int, request: int, state: int, each: int, available: 
     return Picture("The KV cache of one card", max(available, blocks * each), parts)
 
 
+def on_off(value: object) -> str:
+    """A setting as the form has it."""
+    return "on" if value is True else "off" if value is False else ""
+
+
 def rig_settings(boot: dict[str, Any], model: Model | None) -> dict[str, Any]:
     """The boot as settings of a rig; what the log does not say stays open."""
     name = in_catalogue(boot["model"], boot.get("architecture")) if model is not None else None
     given = {
         "engine": "vllm", "memory": "available", "model": name or "", "available": f"{boot['available_kv_gib']} GiB" if boot["available_kv_gib"] else "",
-        "enable_prefix_caching": {True: "on", False: "off"}.get(boot["enable_prefix_caching"], ""),
+        "enable_prefix_caching": on_off(boot["enable_prefix_caching"]),
     }  # fmt: skip
     for field in ("version", "max_model_len", "tensor_parallel_size", "kv_cache_dtype", "num_speculative_tokens", "max_num_batched_tokens"):
         given[field] = "" if boot.get(field) is None else str(boot[field])
@@ -260,5 +265,5 @@ def llama_settings(boot: dict[str, Any], weights: float) -> dict[str, Any]:
     texts = {name: "" if value is None else str(value) for name, value in given.items()}
     return {
         "engine": "llama.cpp", "model": in_catalogue(boot["model"], None) or "", "free_is": "fit",
-        "kv_unified": {True: "on", False: "off"}.get(boot.get("kv_unified"), ""), **texts,  # type: ignore[call-overload]
+        "kv_unified": on_off(boot.get("kv_unified")), **texts,
     }  # fmt: skip
