@@ -20,7 +20,7 @@ from aelius_math.ladder import Ladder
 from aelius_math.ladder_slices import parse_slices
 from aelius_math.llamacpp import memory as llama_memory
 from aelius_math.model import Model
-from aelius_math.rig_form import LABELS, Form, Missing, Show, cards, model_of
+from aelius_math.rig_form import LABELS, Form, Missing, Show, cards, model_of, plural
 from aelius_math.rig_log import explain_log
 from aelius_math.rig_sections import Figure, Part, Picture, drawn, figures, markdown, step, steps, table
 from aelius_math.units import AeliusError
@@ -120,6 +120,9 @@ def of_vllm(form: Form, show: Show, model: Model, out: dict[str, Any], rest: boo
             f"the longest request that fits is {show.tokens(refused.longest_max_model_len)}.",
         ]
         return
+    if engine.enable_prefix_caching is None and any(layer.recurrent for layer in model.layers):
+        state = "off" if pool.plan.mode == "none" else f"on, mode {pool.plan.mode}"
+        form.taken.append(f"Prefix caching: {state}, the default of vLLM {engine.version} for such a model")
     ladder = ladder_of(form, pool, out)
     if ladder is not None:
         out["code"]["python"] = code.pool_python(form, model, engine, available, ladder)
@@ -143,7 +146,7 @@ def vllm_answer(k: int, show: Show, pool: Pool, out: dict[str, Any]) -> None:
     out["numbers"]["seats"] = seats
     out["headline"] = [
         f"{pool.tokens:,} tokens are live at once for everybody; one request may be {engine.max_model_len:,} tokens long.",
-        *[f"{each['seats']:,} conversations of {show.length(each['tokens'])} live at once." for each in seats if each["tokens"] == 32 * k],
+        *[f"{plural(each['seats'], 'conversation')} of {show.length(each['tokens'])} at once." for each in seats if each["tokens"] == 32 * k],
     ]
     rows = [
         Figure("Pool", f"{pool.tokens:,} tokens", "as the engine logs it"),
@@ -217,7 +220,7 @@ def add_choices(k: int, show: Show, pool: Pool, out: dict[str, Any]) -> None:
         else:
             rows.append([one.what, f"{one.tokens:,}", f"{one.tokens - pool.tokens:+,}", f"{one.full_requests:.2f}", f"{one.seats_32k:,}", one.note])
     out["numbers"]["choices"] = [one._asdict() for one in found]
-    head = ["changed", "pool, in tokens", "tokens gained", "full requests", f"seats of {length}", ""]
+    head = ["changed", "pool, in tokens", "tokens gained", "full requests", f"seats of {length}", "to know"]
     out["sections"].append(table("What each choice costs", head, rows))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from aelius_math import catalogue
 from aelius_math import rig_vllm as vllm
+from aelius_math.log_known import catalogue_name, known_model
 from aelius_math.logs import read
 from aelius_math.model import Model
-from aelius_math.rig_form import LABELS, Show, listed, pasted, plural
+from aelius_math.rig_form import LABELS, Show, pasted, plural
 from aelius_math.rig_sections import Figure, Part, Picture, Section, drawn, figures, markdown, table
 from aelius_math.units import GIB, MIB, AeliusError
 from aelius_math.vllm import plan_pool
@@ -64,42 +64,13 @@ def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> M
             if not out["problems"]:
                 out["problems"].append({"field": "config", "text": f"{LABELS['config']}: {error}."})
             return None
-    name = in_catalogue(boot["model"], boot.get("architecture"))
-    if name is not None:
-        repository = catalogue.entry(name)["repository"]
-        taken = f"The model {boot['model']} is taken for the catalogue's {repository}, by its name; another one's config.json can be given."
-        if taken not in out["taken"] and str(boot["model"]).lower() != repository.lower():
-            out["taken"].append(taken)
-        return listed(name, "")
+    model = known_model(boot)
+    if model is not None:
+        return model
     if boot["engine"] == "vllm" and not any(ask["field"] == "config" for ask in out["asks"]):
-        model = boot["model"] or "which the log does not name"
-        out["asks"].append({"field": "config", "text": f"config.json of the model, {model}: the catalogue does not have it, and the settings follow from it."})
+        named = boot["model"] or "which the log does not name"
+        out["asks"].append({"field": "config", "text": f"config.json of the model, {named}: the catalogue does not have it, and the settings follow from it."})
     return None
-
-
-def in_catalogue(model: object, architecture: object) -> str | None:
-    """The catalogue's model of that name, or whose name this one begins with: a quantisation keeps the cache's shape.
-
-    >>> in_catalogue("cyankiwi/Qwen3.8-27B-AWQ-INT4", None), in_catalogue("Qwen/Qwen3.8-270B", None)
-    ('qwen3.8-27b', None)
-    """
-    if not isinstance(model, str):
-        return None
-    wanted = model.lower()
-    base = wanted.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    best = None
-    for name in catalogue.names():
-        entry = catalogue.entry(name)
-        shorts = {name, entry["repository"].lower().rpartition("/")[2]}
-        if wanted in (name, entry["repository"].lower()):
-            return name
-        fits = any(base == short or (base.startswith(short) and not base[len(short)].isalnum()) for short in shorts)
-        classes = entry["config"].get("architectures")
-        if fits and architecture and isinstance(classes, list) and architecture not in classes:
-            continue
-        if fits and (best is None or len(name) > len(best)):
-            best = name
-    return best
 
 
 def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +96,7 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
             for one in vllm.changes(pool, show.k)
         ]
         now = ["as it is", f"{pool.tokens:,}", f"{pool.usable_blocks // pool.blocks(length):,}", ""]
-        sections.append(table("What to change", ["changed", "pool, in tokens", f"seats of {show.length(length)}", ""], [now, *rows]))
+        sections.append(table("What to change", ["changed", "pool, in tokens", f"seats of {show.length(length)}", "to know"], [now, *rows]))
     elif derived["num_blocks"] and derived["blocks_per_request"] and boot["available_kv_gib"]:
         available = int(boot["available_kv_gib"] * GIB)
         each = available // derived["num_blocks"]
@@ -163,11 +134,11 @@ def stated(boot: dict[str, Any], show: Show) -> Section:
 def settle(boot: dict[str, Any], model: Model, sections: list[Section], out: dict[str, Any]) -> tuple[Candidate, ...]:
     """The settings that print this pool."""
     fixed = {name: boot.get(name) for name in FIXED if boot.get(name) is not None}
+    words = {"max_concurrency": boot["max_concurrency"], "block_size": boot["block_size"], **fixed}
     try:
-        found = explain(
-            boot["tokens"], boot["max_model_len"], model, max_concurrency=boot["max_concurrency"],
-            available_kv_gib=boot["available_kv_gib"], block_size=boot["block_size"], **fixed,
-        )  # fmt: skip
+        found = explain(boot["tokens"], boot["max_model_len"], model, available_kv_gib=boot["available_kv_gib"], **words)
+        if not found.candidates and boot["available_kv_gib"]:  # the memory line may be another rank's
+            found = explain(boot["tokens"], boot["max_model_len"], model, **words)
     except AeliusError as error:
         out["problems"].append({"field": error.field, "text": f"The settings could not be found: {error}."})
         return ()
@@ -210,7 +181,7 @@ def on_off(value: object) -> str:
 
 def rig_settings(boot: dict[str, Any], model: Model | None) -> dict[str, Any]:
     """The boot as settings of a rig; what the log does not say stays open."""
-    name = in_catalogue(boot["model"], boot.get("architecture")) if model is not None else None
+    name = catalogue_name(boot["model"]) if model is not None else None
     given = {
         "engine": "vllm", "memory": "available", "model": name or "", "available": f"{boot['available_kv_gib']} GiB" if boot["available_kv_gib"] else "",
         "enable_prefix_caching": on_off(boot["enable_prefix_caching"]),
@@ -264,6 +235,6 @@ def llama_settings(boot: dict[str, Any], weights: float) -> dict[str, Any]:
     }  # fmt: skip
     texts = {name: "" if value is None else str(value) for name, value in given.items()}
     return {
-        "engine": "llama.cpp", "model": in_catalogue(boot["model"], None) or "", "free_is": "fit",
+        "engine": "llama.cpp", "model": catalogue_name(boot["model"]) or "", "free_is": "fit",
         "kv_unified": on_off(boot.get("kv_unified")), **texts,
     }  # fmt: skip

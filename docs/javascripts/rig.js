@@ -210,6 +210,8 @@ const ask = (name, ...values) =>
 // --- Asking and drawing. The first answer leaves out what takes longer, which follows.
 let turn = 0, timer = 0
 function changed() {
+  turn++ // what is still being worked out is no longer asked for
+  if (view() === "work") $("#rig-answer").setAttribute("aria-busy", "true")
   arrange()
   keep()
   clearTimeout(timer)
@@ -226,6 +228,7 @@ async function run() {
   const whole = await ask("work_out", given, true)
   if (mine !== turn || !whole) return
   drawRig(whole, true)
+  $("#rig-answer").removeAttribute("aria-busy")
 }
 
 async function runLog(mine) {

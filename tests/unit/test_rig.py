@@ -1,0 +1,239 @@
+"""Your rig: what the page draws is what the commands print; what is missing is asked for, and nothing typed is an error."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aelius_math import catalogue, cli
+from aelius_math.rig import cards, explain_log, work_out
+from aelius_math.rig_form import LABELS
+from aelius_math.rig_sections import NOTES
+from aelius_math.units import parse_bytes
+
+ROOT = Path(__file__).parents[2]
+LOGS = ROOT / "tests" / "logs"
+ARTICLE = {
+    "model": "qwen3.8-27b", "available": "5.24 GiB", "tensor_parallel_size": "2", "kv_cache_dtype": "fp8", "num_speculative_tokens": "4",
+    "slices": "64K,3x32K", "short_tokens": "6990",
+}  # fmt: skip
+FIVE = [
+    ARTICLE,
+    {"model": "llama-3.1-8b", "available": "8 GiB", "max_model_len": "32K"},
+    {"model": "gemma-3-27b", "available": "12 GiB", "max_model_len": "65536", "max_num_batched_tokens": "8192", "tensor_parallel_size": "2"},
+    {"model": "deepseek-v3", "available": "30 GB", "version": "0.27.0", "tensor_parallel_size": "8", "short_tokens": "8K"},
+    {"model": "nemotron-3-super-120b-a12b", "available": "20 GiB", "kv_cache_dtype": "fp8", "enable_prefix_caching": "on"},
+    {"model": "qwen3-8b", "available": "1 GiB"},
+]
+LLAMA = {
+    "engine": "llama.cpp", "model": "qwen3.8-27b", "n_ctx": "64K", "n_seq_max": "1", "type_k": "q8_0", "type_v": "q8_0", "draft_max": "1",
+    "weights_mib": "16,000", "free": "23962", "build": "jul",
+}  # fmt: skip
+
+
+def command_json(line: str) -> dict[str, object]:
+    """What a command line prints with --json."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert cli.main([*shlex.split(line)[1:], "--json"]) in (0, 1)
+    found: dict[str, object] = json.loads(printed.getvalue())
+    return found
+
+
+def run_python(code: str, folder: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    return run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("settings", FIVE, ids=lambda one: one["model"])
+def test_the_copied_command_line_prints_the_numbers_of_the_page(settings: dict[str, str]) -> None:
+    found = work_out(settings)
+    pool, *ladder = found["code"]["command"].splitlines()
+    printed = command_json(pool)
+    shown = found["numbers"]["pool"]
+    assert {name: printed[name] for name in shown} == shown
+    for line in ladder:
+        printed = command_json(line)
+        blocks = found["numbers"]["ladder"]["blocks"]
+        assert {name: printed[name] for name in blocks} == blocks
+
+
+@pytest.mark.parametrize("settings", [FIVE[0], FIVE[3], FIVE[5]], ids=lambda one: one["model"])
+def test_the_copied_python_prints_the_numbers_of_the_page(settings: dict[str, str], tmp_path: Path) -> None:
+    found = work_out(settings)
+    printed = run_python(found["code"]["python"], tmp_path)
+    pool = found["numbers"]["pool"]
+    if pool["refused"]:
+        assert f"{pool['needed_bytes']:,}" in printed and f"{pool['longest_max_model_len']:,}" in printed
+        return
+    assert f"{pool['tokens']:,} tokens in {pool['num_blocks']:,} blocks" in printed
+    for name, one in found["numbers"]["ladder"].items():
+        assert f"ladder in {name}: {one['seats']:,} seats, {one['shorts']:,} of them short, {one['left']:,} left" in printed
+
+
+def test_a_pasted_config_is_the_file_of_the_copied_code(tmp_path: Path) -> None:
+    config = json.dumps(catalogue.config("qwen3.8-27b"))
+    found = work_out({**ARTICLE, "model": "", "config": config})
+    assert found["numbers"]["pool"]["tokens"] == work_out(ARTICLE)["numbers"]["pool"]["tokens"]
+    (tmp_path / "config.json").write_text(config, encoding="utf-8")
+    assert "289,661 tokens" in run_python(found["code"]["python"], tmp_path)
+    line = found["code"]["command"].splitlines()[0].replace("config.json", str(tmp_path / "config.json"))
+    assert command_json(line)["tokens"] == 289661
+
+
+def test_llama_cpp_is_the_command_fit(tmp_path: Path) -> None:
+    found = work_out(LLAMA)
+    printed, shown = command_json(found["code"]["command"]), dict(found["numbers"]["fit"])
+    assert {name: printed[name] for name in shown} == shown
+    assert printed["worth"] and [one["flag"] for one in printed["worth"]] == [one["flag"] for one in found["numbers"]["worth"]]  # type: ignore[index, union-attr]
+    assert f"the wall: {shown['wall_tokens']} tokens" in run_python(found["code"]["python"], tmp_path)
+
+
+def test_the_choices_are_pools_of_their_own() -> None:
+    choices = {one["what"]: one["tokens"] for one in work_out(ARTICLE)["numbers"]["choices"]}
+    assert choices["no draft tokens"] == work_out({**ARTICLE, "num_speculative_tokens": "0"})["numbers"]["pool"]["tokens"]
+    assert choices["prefix caching off"] == work_out({**ARTICLE, "enable_prefix_caching": "off"})["numbers"]["pool"]["tokens"]
+    assert choices["4 cards"] == work_out({**ARTICLE, "tensor_parallel_size": "4"})["numbers"]["pool"]["tokens"]
+    assert choices["one GiB more on each card"] == work_out({**ARTICLE, "available": "6.24 GiB"})["numbers"]["pool"]["tokens"]
+
+
+def test_cards_give_what_is_left_on_the_fullest() -> None:
+    rig = {
+        **ARTICLE, "memory": "cards", "cards": [{"card": "rtx-3090", "tenant": "2 GiB"}, {"visible": "24126 MiB"}], "weights": "9.8", "extra": "2.8",
+    }  # fmt: skip
+    found = work_out(rig)
+    left = 24126 * 2**20 - parse_bytes("2 GiB") - parse_bytes("9.8 GiB") - parse_bytes("2.8 GiB")
+    assert found["numbers"]["pool"]["available_bytes"] == left
+    for picture in found["pictures"]:
+        assert sum(part["bytes"] for part in picture["parts"]) == picture["bytes"], picture["title"]
+    assert len(found["pictures"]) == 3
+    assert command_json(found["code"]["command"].splitlines()[0])["tokens"] == found["numbers"]["pool"]["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({}, "model"),
+        ({"model": "qwen3-8b"}, "available"),
+        ({"model": "falcon-mamba-7b", "available": "5 GiB"}, "max_model_len"),
+        ({"model": "gemma-3-27b", "available": "5 GiB"}, "max_num_batched_tokens"),
+        ({"model": "qwen3-8b", "memory": "cards"}, "cards"),
+        ({"model": "qwen3-8b", "memory": "cards", "cards": [{}], "weights": "5", "extra": "1"}, "visible"),
+        ({"model": "qwen3-8b", "memory": "cards", "cards": [{"card": "rtx-4090"}]}, "weights"),
+        ({"model": "qwen3-8b", "memory": "cards", "cards": [{"card": "rtx-4090"}], "weights": "5"}, "extra"),
+        ({"engine": "llama.cpp", "model": "llama-3.1-8b"}, "free"),
+        ({"engine": "llama.cpp", "model": "llama-3.1-8b", "free": "10"}, "weights_mib"),
+    ],
+)
+def test_what_is_not_known_is_asked_for(settings: dict[str, object], field: str) -> None:
+    found = work_out(settings)
+    assert field in [ask["field"] for ask in found["asks"]] and not found["problems"]
+    assert "tokens" not in found["numbers"].get("pool", {})
+
+
+def test_what_is_taken_for_a_setting_left_open_is_said() -> None:
+    taken = " ".join(work_out({"model": "qwen3.8-27b", "available": "50 GiB"})["taken"])
+    for name in ("Version: 0.28.0", "Longest request: 262,144", "Tensor parallel: 1", "Draft tokens: 0", "KV cache dtype: auto", "Prefix caching"):
+        assert name in taken
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"model": "gpt-7"}, "model"), ({"config": "{"}, "config"), ({"config": '{"model_type": "new"}'}, "model_type"),
+        ({"available": "5.24 Gib"}, "available"), ({"max_model_len": "long"}, "max_model_len"), ({"version": "0.99"}, "version"),
+        ({"tensor_parallel_size": "two"}, "tensor_parallel_size"), ({"kv_cache_dtype": "fp9"}, "kv_cache_dtype"),
+        ({"slices": "64X"}, "slices"), ({"reserve": "2"}, "reserve"), ({"k": "1001"}, "k, unit"), ({"enable_prefix_caching": "maybe"}, "enable_prefix_caching"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_is_wrong_is_named_with_what_was_expected(change: dict[str, str], field: str) -> None:
+    (problem,) = work_out({**ARTICLE, **change})["problems"]
+    assert problem["field"] == field and "expected" in problem["text"]
+
+
+def test_a_wrong_ladder_leaves_the_pool_standing() -> None:
+    assert work_out({**ARTICLE, "slices": "64X"})["numbers"]["pool"]["tokens"] == 289661
+
+
+@given(st.dictionaries(st.sampled_from([*LABELS, "engine", "memory", "k", "unit"]), st.text(max_size=12) | st.sampled_from(["1", "on", "llama.cpp", "cards"])))
+def test_nothing_typed_raises(settings: dict[str, str]) -> None:
+    json.dumps(work_out({"model": "qwen3.8-27b", **settings}))
+
+
+def test_k_and_the_unit_of_bytes_are_read_and_shown_as_chosen() -> None:
+    found = work_out({"model": "llama-3.1-8b", "available": "10", "max_model_len": "64K", "k": "1000", "unit": "GB"})
+    assert found["numbers"]["pool"]["available_bytes"] == 10 * 10**9 and found["numbers"]["pool"]["max_model_len"] == 64000
+    assert found["pictures"][0]["total"] == "10.0 GB"
+    assert [one["tokens"] for one in found["numbers"]["seats"]] == [1000, 2000, 4000, 8000, 16000, 32000, 64000]
+
+
+def test_the_first_answer_is_the_whole_one_without_the_choices() -> None:
+    first, whole = work_out(ARTICLE, False), work_out(ARTICLE)
+    assert [one["title"] for one in whole["sections"] if one not in first["sections"]] == ["What each choice costs"]
+    assert first["headline"] == whole["headline"] and first["code"] == whole["code"]
+
+
+def test_each_step_leads_to_a_note_that_is_there() -> None:
+    rigs = [work_out(ARTICLE), work_out(LLAMA)]
+    for found in rigs:
+        (steps,) = [one for one in found["sections"] if one["kind"] == "steps"]
+        assert all((ROOT / "notebooks" / f"{row['note']}.ipynb").exists() for row in steps["rows"])
+    assert all((ROOT / "notebooks" / f"{note}.py").exists() for note in NOTES)
+
+
+def test_the_markdown_says_every_figure() -> None:
+    found = work_out(ARTICLE)
+    for one in found["sections"]:
+        if one["kind"] == "figures":
+            assert all(f"{label}: **{text}**" in found["markdown"] for label, text, _ in one["rows"])
+    assert found["code"]["command"] in found["markdown"] and found["code"]["python"].strip() in found["markdown"]
+
+
+def test_every_card_has_a_size_and_says_who_measured_it() -> None:
+    for card in cards().values():
+        assert 8 * 2**30 < parse_bytes(card.visible) < 200 * 2**30
+        assert re.search(r"https://github\.com/\S+/issues/\d+", card.source)
+
+
+def test_a_log_of_the_article_is_explained_down_to_one_setting_which_opens_as_the_same_rig() -> None:
+    found = explain_log((LOGS / "tp2_028.txt").read_text(encoding="utf-8"))
+    (boot,) = found["boots"]
+    assert not found["asks"] and not found["problems"] and found["numbers"]["boots"][0]["tokens"] == 289661
+    assert work_out(boot["settings"])["numbers"]["pool"]["tokens"] == 289661
+    assert sum(part["bytes"] for part in boot["pictures"][-1]["parts"]) == boot["pictures"][-1]["bytes"]
+    assert {"Settings that fit", "What to change"} <= {one["title"] for one in boot["sections"]}
+
+
+def test_a_log_of_a_model_outside_the_catalogue_asks_for_its_config_and_then_uses_it() -> None:
+    log = (LOGS / "tp2_028.txt").read_text(encoding="utf-8").replace("Qwen3.8-27B", "Mine")
+    assert [ask["field"] for ask in explain_log(log)["asks"]] == ["config"]
+    config = json.dumps(catalogue.config("qwen3.8-27b"))
+    found = explain_log(log, config)
+    assert not found["asks"] and work_out(found["boots"][0]["settings"])["numbers"]["pool"]["tokens"] == 289661
+    assert explain_log(log, "{")["problems"][0]["field"] == "config"
+
+
+@pytest.mark.parametrize("path", sorted([*LOGS.glob("*.txt"), *(ROOT / "tests/golden/boot_logs").glob("*.txt")]), ids=lambda path: path.name)
+def test_every_log_is_explained_in_the_words_of_the_command(path: Path) -> None:
+    found = explain_log(path.read_text(encoding="utf-8", errors="replace"))
+    json.dumps(found)
+    stated = found["numbers"]["boots"]
+    assert [boot["headline"] for boot in reversed(found["boots"])] == [boot["sentences"] for boot in stated[-5:]]
+    for boot in found["boots"]:
+        json.dumps(work_out(boot["settings"]))
+
+
+def test_a_text_that_is_no_log_is_said_to_be_none() -> None:
+    assert explain_log("hello")["problems"][0]["field"] == "log"
