@@ -263,11 +263,12 @@ function drawRig(found, whole) {
   if (found.failure) return box.replaceChildren(broken(found.failure))
   mark(form, found)
   const choices = whole ? null : $("[data-rest]", box)
-  const parts = [...messages(found)]
-  if (found.numbers.model && (found.sections.length || found.headline.length)) {
+  const answered = found.numbers.model && (found.sections.length || found.headline.length)
+  const parts = messages(found, !answered)
+  if (answered) {
     parts.push(make("h2", { textContent: found.title }))
     parts.push(...found.headline.map((text, index) => make("p", { className: index ? "" : "rig-headline", textContent: text })))
-    parts.push(...found.pictures.map(picture))
+    parts.push(...taken(found), ...found.pictures.map(picture))
     for (const one of found.sections) {
       if (choices && one.kind === "steps") parts.push(choices)
       parts.push(section(one))
@@ -281,9 +282,11 @@ function drawRig(found, whole) {
   window.dispatchEvent(new Event("resize")) // what scrolls sideways can be reached by keyboard
 }
 
-function messages(found) {
-  const list = (title, name, texts) =>
-    texts.length ? [make("div", { className: name }, make("b", { textContent: title }), make("ul", {}, ...texts))] : []
+const list = (title, name, texts) =>
+  texts.length ? [make("div", { className: name }, make("b", { textContent: title }), make("ul", {}, ...texts))] : []
+const taken = (found) => list("Taken, as you did not say", "rig-taken", found.taken.map((text) => make("li", { textContent: text })))
+
+function messages(found, takenToo = true) {
   const line = (one) => {
     const field = one.field && (form[one.field] || logForm[one.field === "config" ? "log_config" : one.field])
     if (!field?.focus) return make("li", { textContent: one.text })
@@ -294,7 +297,7 @@ function messages(found) {
   return [
     ...list("That does not work", "rig-problem", found.problems.map(line)),
     ...list("Still needed", "rig-asks", found.asks.map(line)),
-    ...list("Taken, as you did not say", "rig-taken", found.taken.map((text) => make("li", { textContent: text }))),
+    ...(takenToo ? taken(found) : []),
   ]
 }
 
@@ -344,7 +347,7 @@ function section(one) {
 }
 
 // --- A bar of memory: widths are the shares that Python gave.
-const colours = { weights: "--plot-1", kv: "--plot-3", state: "--plot-2", others: "--plot-5", draft: "--plot-4", extra: "--plot-4", tenant: "--plot-6", free: "" }
+const colours = { weights: "--plot-1", kv: "--plot-3", state: "--plot-2", others: "--plot-5", draft: "--plot-4", extra: "--plot-5", tenant: "--plot-6", free: "" }
 function picture(one) {
   const space = "http://www.w3.org/2000/svg"
   const svg = document.createElementNS(space, "svg")
