@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from aelius_math import catalogue, cli
@@ -167,6 +168,7 @@ def test_a_wrong_ladder_leaves_the_pool_standing() -> None:
     assert work_out({**ARTICLE, "slices": "64X"})["numbers"]["pool"]["tokens"] == 289661
 
 
+@hypothesis_settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*LABELS, "engine", "memory", "k", "unit"]), st.text(max_size=12) | st.sampled_from(["1", "on", "llama.cpp", "cards"])))
 def test_nothing_typed_raises(settings: dict[str, str]) -> None:
     json.dumps(work_out({"model": "qwen3.8-27b", **settings}))
