@@ -102,6 +102,11 @@ def test_llama_cpp_is_the_command_fit(tmp_path: Path) -> None:
     assert f"the wall: {shown['wall_tokens']} tokens" in run_python(found["code"]["python"], tmp_path)
 
 
+def test_free_memory_before_the_start_is_read_as_less_by_the_state_that_july_counts_twice() -> None:
+    before, line = (work_out({**LLAMA, "free_is": word})["numbers"]["fit"] for word in ("before", "fit"))
+    assert line["free_mib"] == 23962 and before["free_mib"] == 23962 - before["recurrent_mib"] != 23962
+
+
 def test_the_choices_are_pools_of_their_own() -> None:
     choices = {one["what"]: one["tokens"] for one in work_out(ARTICLE)["numbers"]["choices"]}
     assert choices["no draft tokens"] == work_out({**ARTICLE, "num_speculative_tokens": "0"})["numbers"]["pool"]["tokens"]
