@@ -143,7 +143,7 @@ def run(args: argparse.Namespace) -> Result:
         elif args.budget == "blocks":
             pool = stated_costs(args, tokens)
         elif tokens is None:
-            raise AeliusError("--pool", None, "the tokens of the whole pool")
+            raise AeliusError("--pool", None, "the tokens of the whole pool, such as --pool 289661")
         else:
             pool = tokens
     except DoesNotFit as refused:

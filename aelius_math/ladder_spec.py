@@ -119,7 +119,7 @@ class Ladder:
         if self.short_tokens is not None:
             whole("short_tokens", self.short_tokens)
         elif self.shorts != 0:
-            raise AeliusError("short_tokens", None, "the tokens of a short slice, or shorts=0")
+            raise AeliusError("short_tokens", None, "the tokens of a short slice (--short-tokens), or no shorts (--shorts 0)")
         if self.question_tokens is not None:
             whole("question_tokens", self.question_tokens)
             whole("question_input", self.question_input, 1, self.question_tokens)

@@ -177,7 +177,7 @@ class Shown:
     def html(self) -> str:
         """A table, one row a number: its symbol, what it is, its value, its kind and where it comes from."""
         rows = "".join(
-            f"<tr><td><code>{n.id}</code></td><td>{html.escape(n.label)}</td><td class=\"value\">{html.escape(long_text(n))}</td>"
+            f"<tr><td><code>{n.id}</code></td><td>{html.escape(n.label)}</td><td{mark(n)}>{html.escape(long_text(n))}</td>"
             f"<td>{n.kind}</td><td>{html.escape(n.source)}</td></tr>"
             for n in self.entries
         )
@@ -186,6 +186,11 @@ class Shown:
 
     def __repr__(self) -> str:
         return "\n".join(f"{n.id} = {long_text(n)}  {n.kind}, {n.source}" for n in self.entries)
+
+
+def mark(number: Number) -> str:
+    """The class of a cell that holds a number; words wrap as words do."""
+    return ' class="value"' if number.exact is not None else ""
 
 
 def givens(*keys: str) -> Shown:

@@ -87,6 +87,8 @@ def parse_bytes(text: object, field: str = "size") -> int:
         Fraction,  # exact; loaded where a text is read, as it costs a command's start some ms
     )
 
+    if not match[2] and "." in match[1]:
+        raise AeliusError(field, text, "a unit behind it, such as 5.24GiB; a number without one is bytes")
     size = Fraction(match[1].replace(",", "").replace("_", "")) * BYTE_UNITS[match[2] or "B"]
     return whole(field, int(size), 0)
 

@@ -38,7 +38,7 @@ givens("request_limit", "pool")
 # The quotient of the two is the number of full-length requests that fit at once. The difference is what one such request
 # leaves for everybody else.
 
-# %%
+# %% tags=["fold"]
 gap = pool - request_limit
 numbers(
     pool_ratio=num(pool / request_limit, "full requests in the pool", "= pool / request_limit", "x"),
@@ -53,7 +53,7 @@ numbers(
 # Most people ask for far less, and the same pool then serves more of them. Whole requests of equal length, by plain
 # division:
 
-# %%
+# %% tags=["fold"]
 K = given("k_binary")
 lengths = [256 * K, 128 * K, 64 * K, 32 * K, 16 * K, 8 * K]
 seats = {length: pool // length for length in lengths}
@@ -83,7 +83,7 @@ figures.show(
     name="two-numbers",
     alt="Six bars, each the pool of {pool} tokens, filled with whole requests of one length: one of full length, {seats_128k} of "
     "half of that, {seats_64k}, {seats_32k} and so on up to {seats_8k}. A grey rest is left in each.",
-    caption="One request of full length fills the pool. Cut it into shorter ones and {seats_64k}, {seats_32k} or {seats_8k} people fit.",
+    caption="One request of full length fills the pool. Cut it into shorter ones and {seats_64k}, {seats_32k} or {seats_8k} people fit, counted in tokens.",
     pool=pool,
     seats_128k=seats[128 * K],
     seats_64k=seats[64 * K],

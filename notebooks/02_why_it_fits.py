@@ -24,7 +24,7 @@ from aelius_math.ledger import given, givens, num, numbers
 # %%
 givens("layers_all", "full_attention_blocks", "recurrent_blocks", "request_limit")
 
-# %%
+# %% tags=["fold"]
 config = catalogue.config("qwen3.8-27b")["text_config"]
 
 
@@ -47,7 +47,7 @@ numbers(
 # The formats decide the bytes. The cache and the convolution are kept in the model's own `bfloat16`; the recurrent
 # state in `float32`, which the configuration says by name (`mamba_ssm_dtype`).
 
-# %%
+# %% tags=["fold"]
 kv_element = element_bytes(config["dtype"])
 state_element = element_bytes(config["mamba_ssm_dtype"])
 numbers(
@@ -66,7 +66,7 @@ numbers(
 #
 # One layer in [four](num:interval) is of that kind.
 
-# %%
+# %% tags=["fold"]
 layers = config["num_hidden_layers"]
 growing = layers // config["full_attention_interval"]
 layer_token = 2 * config["num_key_value_heads"] * config["head_dim"] * kv_element
@@ -112,7 +112,7 @@ numbers(
 # not nothing. In the currency of the pool, tokens of the article's fp8 cache, a
 # conversation of a single line holds as much as [4,698](num:state_tokens) tokens of text.
 
-# %%
+# %% tags=["fold"]
 fp8_token = growing * 2 * config["num_key_value_heads"] * config["head_dim"] * element_bytes("fp8")
 numbers(
     fp8_token=num(fp8_token, "one token at fp8, both cards together", "= kv_token * 1 // kv_element", "bytes"),
@@ -128,7 +128,7 @@ numbers(
 #
 # $$L_{cross} = \frac{\text{state}}{\text{dense} - \text{hybrid}}$$
 
-# %%
+# %% tags=["fold"]
 cross = state_bytes // (layers * layer_token - kv_token)
 numbers(
     cross=num(cross, "length at which both cost the same, 16 bits", "= state_bytes / (dense_token - kv_token)", "tokens"),
@@ -181,7 +181,7 @@ assert model.conv_elements == fixed * conv and model.state_elements == fixed * s
 assert fixed == given("recurrent_blocks") and growing == given("full_attention_blocks")
 assert state_bytes % fp8_token == 0 and state_bytes % (layers * layer_token - kv_token) == 0
 
-# %%
+# %% tags=["fold"]
 source = "llama.cpp at 0c1e57098, CPU build, its own log"
 log_cells, log_kv, log_state, log_seqs = 1024, 64, 288, 2
 assert log_kv * MiB == kv_token * log_cells
@@ -217,7 +217,7 @@ assert all(hybrid[length] > dense[length] for length in lengths if length < cros
 # **Another model of the family.** Qwen3.5, Qwen3.6 and Qwen3.8 with 27B share this geometry; `aelius-math model` prints
 # the same figures for any `config.json`.
 
-# %%
+# %% tags=["fold"]
 ten = 10
 numbers(
     ten=num(ten, "short chats, for scale", unit="chats", kind="assumed", source="a round number, chosen here"),

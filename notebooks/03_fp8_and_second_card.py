@@ -100,7 +100,7 @@ figures.show(
 # Tensor parallel splits heads, not tokens. The model has [four](num:kv_heads) heads of K and V; with more cards than
 # heads, every card still keeps a whole head, and the copies save nothing.
 
-# %%
+# %% tags=["fold"]
 on_a_card = {split: model.layers[1].token_bytes("fp8", split) * model.layers[1].num_layers for split in (1, 2, 4, 8)}
 for split, size in on_a_card.items():
     print(f"{split} cards: {size:,} bytes a token on each, {split * size:,} on all of them")
@@ -185,7 +185,7 @@ except DoesNotFit:
 # block of [32](num:q8_values) values carries a scale and takes [34](num:q8_bytes) bytes. Against that, fp8 alone saves a
 # factor of only [1.0625](num:fp8_over_q8).
 
-# %%
+# %% tags=["fold"]
 q8_values, q8_bytes = 32, row_bytes("q8_0", 32)
 numbers(
     q8_values=num(q8_values, "values of one q8_0 block", unit="values", kind="external", source="llama.cpp, ggml/src/ggml-common.h, QK8_0"),

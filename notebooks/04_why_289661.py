@@ -4,7 +4,7 @@
 # Because it is no quotient of bytes. The engine cuts its memory into blocks and counts them: [200](num:blocks). It counts
 # the blocks that one request of full length takes: [181](num:per_request). Then it logs the limit times their ratio,
 # rounded down: [200](num:blocks) ÷ [181](num:per_request) × [262,144](num:request_limit) =
-# [289,661](num:pool). No other pair of counts in reach gives that number.
+# [289,661](num:pool). No other pair of counts up to [361](num:pairs_tried) gives that number.
 #
 # Under the article's own statements, an fp8 cache and a prefix cache that is hit, one setting leads to that pair:
 # [four](num:drafts) draft tokens a step. That is **inferred**. The article states neither the draft length nor the version
@@ -55,8 +55,7 @@ numbers(
 )
 
 # %% [markdown]
-# One pair among all [361](num:pairs_tried). It is the first fraction of its kind because [181](num:per_request) is prime:
-# the next pair is a multiple of both.
+# One pair among all [361](num:pairs_tried). The next pairs are its multiples.
 #
 # ## Derive: the engine's own arithmetic
 #
@@ -103,7 +102,7 @@ Table(
 # **The memory is divided.** [200](num:blocks) blocks need [5.24 GiB](num:kv_need) on each card. The engine reads what it has
 # left and rounds down to whole blocks, so anything up to one block more gives the same count.
 
-# %%
+# %% tags=["fold"]
 by_symbol = {step.symbol: step.value for step in plan.steps}
 recurrent_groups = [group for group in plan.groups if group.spec == "MambaSpec"]
 states = plan.fixed_blocks_per_request // len(recurrent_groups)
@@ -153,7 +152,7 @@ for cache in formats:
                     found.append((cache, state or "fp32", caching, drafts, have, want, f"{have * size / 2**30:.2f} GiB"))
 Table(("cache", "state", "prefix caching", "draft tokens", "blocks", "per request", "memory a card"), found)
 
-# %%
+# %% tags=["fold"]
 stated = [row for row in found if row[0] == "fp8" and row[2]]
 loose = [row for row in found if row[0].startswith("fp8") and row[2]]
 assert [row[3] for row in stated] == [given("drafts")]
@@ -241,7 +240,7 @@ for key in ("club-1170", "talos-1995", "club-602"):
         log["gpu_kv_cache_tokens"], count, planned(log, 2**40).blocks_per_request))  # fmt: skip
 Table(("model", "cache", "drafts", "limit", "memory a card", "logged pool", "blocks", "per request"), rows)
 
-# %%
+# %% tags=["fold"]
 near, exact, same = (logs[key] for key in ("club-1170", "talos-1995", "club-602"))
 numbers(
     log_near=num(near["gpu_kv_cache_tokens"], "pool of a public log of nearly this setting", unit="tokens", kind="external", source=near["source"]),
@@ -265,7 +264,7 @@ limits = [plan.block_size, *(2**power for power in range(12, 19))]
 at_limit = {short: plan_pool(model, service(max_model_len=short), given("kv_available")) for short in limits}
 Table(("limit", "blocks per request", "logged pool"), [(short, p.blocks_per_request, p.tokens) for short, p in at_limit.items()])
 
-# %%
+# %% tags=["fold"]
 chosen = "one of the limits chosen here"
 numbers(
     limit_32k=num(32768, f"a limit of {figures.tokens(32768)}", unit="tokens", kind="assumed", source=chosen, k=1024),
@@ -306,7 +305,8 @@ figures.show(
 #
 # ## What a short conversation costs
 #
-# By the planner's count every live request holds [18](num:fixed) blocks of state beside its text. So the smallest chat costs
+# The planner's count is what the engine sizes its pool by; what a request holds while it runs is a little less, and comes below. By
+# the planner's count every live request holds [18](num:fixed) blocks of state beside its text. So the smallest chat costs
 # [19](num:blocks_1), and they are as large as those of anyone else.
 
 # %%
@@ -317,7 +317,7 @@ Table(
         for name, n in lengths.items()],
 )  # fmt: skip
 
-# %%
+# %% tags=["fold"]
 usable = plan.usable_blocks
 numbers(
     usable=num(usable, "blocks that requests can hold", "= blocks - 1", "blocks"),
@@ -426,7 +426,7 @@ assert [plan.blocks(n) for n in lengths.values()] == [18 + ceil(n / 1616) for n 
 #
 # **Both were off.** [335,728](num:bare_pool) tokens, with [three](num:bare_fixed) blocks of state.
 
-# %%
+# %% tags=["fold"]
 k0 = plan_pool(model, service(num_speculative_tokens=0), given("kv_available"))
 bare = plan_pool(model, service(num_speculative_tokens=0, enable_prefix_caching=False), given("kv_available"))
 numbers(

@@ -82,7 +82,7 @@ Table(
     [(given_key.replace("_", " "), f"{float(given(given_key)):.2f}", row[1], row[3], f"{lost(row):.1f}") for given_key, row in rows.items()],
 )
 
-# %%
+# %% tags=["fold"]
 numbers(
     before=num(edit[1], "blocks without the edit's peak", "= floor((kv_available + edit_peak * GiB) / block_bytes)", "blocks"),
     edit_blocks=num(edit[1] - now.num_blocks, "blocks that the edit's peak takes", "= before - blocks", "blocks"),
@@ -101,7 +101,7 @@ numbers(
 # the sum adds tokens of bytes to tokens of the engine, and those are different things. **In the engine's blocks**, the edit
 # takes [156](num:edit_blocks) of [356](num:before), between [43.8%](num:lost_blocks) and [44.0%](num:lost_most).
 
-# %%
+# %% tags=["fold"]
 edit_tokens = peaks["edit_peak"] // (now.block_size_bytes // now.block_size // 17 * 16)
 numbers(
     edit_tokens=num(edit_tokens, "tokens of bytes that the edit's peak holds", "= floor(edit_peak * GiB / card_token)", "tokens"),
@@ -205,7 +205,7 @@ numbers(
 # How much of the card is spoken for? Only the edit's peak is the article's, and the cache is inferred. The rest are
 # **estimates** from public threads on such rigs, good to a few tenths.
 
-# %%
+# %% tags=["fold"]
 threads = "estimate from public threads on rigs of this kind"
 batched = 8192
 numbers(
@@ -292,7 +292,7 @@ assert abs(sum(size for size, _ in bars["after, second"]) - sum(size for size, _
 # **The image model had a card of its own.** Then nothing would be stranded, and conversations would have the whole of what
 # the other cards leave.
 
-# %%
+# %% tags=["fold"]
 numbers(
     only_plain=num(left_streamed, "blocks beside the streamed peak", "= floor((kv_available + (edit_peak - image_peak_streamed) * GiB) / block_bytes)", "blocks"),
     only_plain_pool=num(left_streamed * limit // now.blocks_per_request, "the pool beside the streamed peak", "= only_plain * request_limit // per_request", "tokens"),

@@ -3,10 +3,10 @@
 #
 # As a ladder: [one](num:ladder_bigs) slice of [64K](num:ladder_big), [three](num:ladder_mids) of [32K](num:ladder_mid), and as many
 # short ones as what is left holds. For a short slice of [6,623](num:short_least) to [6,990](num:short_most) tokens that is
-# [eighteen](num:ladder_shorts), and in tokens the ladder is then full to the last one.
+# [eighteen](num:ladder_shorts), and at the largest of them the ladder fills the pool to all but [one](num:unused) token.
 #
-# In the engine's blocks the same ladder wants [590](num:want_planned) of [199](num:usable). It works all the same, because a
-# conversation that is idle holds nothing that cannot be taken back, and few run at once. The promise is about seats, not about
+# In the engine's blocks the same ladder wants [590](num:want_planned) of [199](num:usable). It works all the same: only requests that are
+# being computed hold blocks, what an idle conversation leaves can be taken back, and few run at once. The promise is about seats, not about
 # everybody running together.
 
 # %% tags=["fold"]
@@ -32,7 +32,7 @@ givens("pool", "ladder", "ladder_bigs", "ladder_mids", "ladder_shorts", "hardcod
 # The simplest way is to cut the pool into equal slices. Then [two](num:flat_users) people are served, if a slice is
 # [96,554](num:flat_least) to [144,830](num:flat_most) tokens; [128K](num:flat_slice) is one such size.
 
-# %%
+# %% tags=["fold"]
 flat = slice_sizes(pool, given("flat_users"))
 numbers(
     flat_least=num(flat[0], "least slice of which exactly two fit", "= pool // 3 + 1", "tokens"),
@@ -46,7 +46,7 @@ numbers(
 # The big slices take [163,840](num:bigs) tokens and leave [125,821](num:rest). [Eighteen](num:ladder_shorts) shorts fit for one
 # range of sizes and no other.
 
-# %%
+# %% tags=["fold"]
 bigs = given("ladder_bigs") * 64 * K + given("ladder_mids") * 32 * K
 rest = pool - bigs
 sizes = slice_sizes(rest, given("ladder_shorts"))
@@ -125,11 +125,11 @@ figures.show(
 # %% [markdown]
 # ## Derive: the ladder in blocks
 #
-# A live request pays [18](num:fixed) blocks of state whatever its length, by the planner's count. All [22](num:seats) of them at once would
+# A live request pays [18](num:fixed) blocks of state whatever its length, by the planner's count, which sizes the pool (a running request holds a little less). All [22](num:seats) of them at once would
 # want [590](num:want_planned) blocks, or [524](num:want_running) as they run; [199](num:usable) can be held. The big ones alone
 # want [176](num:four_planned), or [164](num:four_running).
 
-# %%
+# %% tags=["fold"]
 four = Ladder(pool=planned, shorts=0, budget="blocks")
 four_running = Ladder(pool=planned, shorts=0, budget="blocks", count="running")
 numbers(
@@ -172,7 +172,7 @@ Table(
     [(length, *(seats[name][length] for name in sets), steady[length]) for length in lengths],
 )
 
-# %%
+# %% tags=["fold"]
 numbers(
     seats_short=num(seats["as inferred"][figures.tokens(sizes[-1])], "short slices running at once, planned", "= usable // (ceil_div(short_most, block) + fixed)", "seats"),
     seats_16k=num(seats["as inferred"][figures.tokens(16 * K)], "middling requests at once, planned", "= usable // (ceil_div(16 * k_binary, block) + fixed)", "seats"),
@@ -214,7 +214,7 @@ figures.show(
 # An early draft promised [twenty](num:hardcoded_shorts) short sessions whatever was left. The article says what it did to the
 # pool: [170%](num:oversubscription), roughly. With shorts of [16K](num:short_16k) it comes out **to** that:
 
-# %%
+# %% tags=["fold"]
 draft = Ladder(pool=pool, shorts=given("hardcoded_shorts"), short_tokens=16 * K)
 first_broken = next(n for n in range(1, 25) if sum(draft.places[:n]) > pool)
 order = sorted(draft.places)
@@ -233,8 +233,8 @@ numbers(
 # %% [markdown]
 # [491,520](num:drafted) tokens are [169.7%](num:drafted_share) of the pool, [165.7%](num:drafted_decimal) with K in thousands. Read
 # as "by", it would be [270%](num:by_all) in all. No power of two gives that; shorts of [30K](num:short_30k) come near, with
-# [269%](num:by_share). So the figure holds read as
-# **to**. The first promise breaks when [58.9%](num:breaks_at) of the grants are out.
+# [269%](num:by_share). So the figure holds if it is read as
+# **to** that much, not **by** it. The first promise breaks when [58.9%](num:breaks_at) of the grants are out.
 #
 # What the person then saw, an HTTP 500 in the middle of an answer, cannot have come from the engine's memory. When blocks run
 # out, vLLM puts a request back and computes it again later; it does not fail it. The error came from a layer above.
@@ -270,7 +270,7 @@ assert list(seats["as inferred"].values()) == [10, 8, 6, 5, 3, 1] and list(stead
 # **The drafts and the cache were off.** The big slices would take [117](num:bare_four) blocks, and [twelve](num:bare_shorts) short
 # slices could run beside them. Room is what those flags cost.
 
-# %%
+# %% tags=["fold"]
 pinned = Ladder(pool=planned, short_tokens=sizes[-1], budget="blocks")
 bare = Ladder(pool=sets["no drafts, no caching"], short_tokens=sizes[-1], budget="blocks")
 numbers(

@@ -25,7 +25,7 @@ table, K = demand.table(), given("k_binary")
 runs = busy_hour.stored()["parts"]
 Table(("line", "value", "unit", "source"), [(name, f"{row['value']:,}", row["unit"], row["source"]) for name, row in table.items()])
 
-# %%
+# %% tags=["fold"]
 numbers(
     on_time=num(float(table["on_time"]["value"]), "a turn starts within", unit="s", kind="assumed", source="this project's definition"),
     share=num(95, "turns that must start on time", unit="%", kind="assumed", source="this project's definition"),
@@ -74,7 +74,7 @@ Table(
     ],
 )  # fmt: skip
 
-# %%
+# %% tags=["fold"]
 long_runs = "simulation, aelius_math/simulated.json"
 
 
@@ -110,7 +110,7 @@ Table(
     [(n, f"{most[n]['scale'][0]:.2f}", f"{most[n]['scale'][1]:.2f}") for n in most],
 )
 
-# %%
+# %% tags=["fold"]
 def at(scale, name):
     return next(point for point in curves[name] if point["scale"] == scale)
 
@@ -207,7 +207,7 @@ Table(
     ],
 )  # fmt: skip
 
-# %%
+# %% tags=["fold"]
 best = in_tokens["best"][0]
 numbers(
     tried_ladders=num(in_tokens["tried"], "ladders tried in tokens", unit="ladders"),
@@ -231,7 +231,7 @@ Table(
     [(r["people"], r["routed"], r["random"], r["erlang_pooled"], r["erlang_separate"]) for r in rigs["rows"]],
 )
 
-# %%
+# %% tags=["fold"]
 large = rigs["rows"][-1]
 numbers(
     times_1000=num(large["people"], "times the people", unit="x", kind="assumed", source="the largest that was run"),

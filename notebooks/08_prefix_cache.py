@@ -33,7 +33,7 @@ givens("prefix_hit_rate", "prefix_lookups", "drafts", "engine_version", "kv_avai
 #
 # Both published figures are rounded, so each product has an interval, not a value.
 
-# %%
+# %% tags=["fold"]
 rates = (rate - Fraction(5, 10_000), rate + Fraction(5, 10_000))
 looked_up = (lookups - 50_000, lookups + 50_000)
 hits = rate * lookups
@@ -57,7 +57,7 @@ numbers(
 # The article does not give its prompt speed. A low and a high one bracket what such cards are likely to do; both are assumptions, and
 # the hours are only as good as they are.
 
-# %%
+# %% tags=["fold"]
 fast, slow = 2000, 1000
 numbers(
     fast=num(fast, "prompt speed, high", unit="tokens/s", kind="assumed", source="twice the low one"),
@@ -182,7 +182,7 @@ assert [can_hit(n, block, 4) for n in (block, 2 * block, 2 * block + 1, 3 * bloc
 # of [289,661](num:pool). Caching keeps a copy of each group's state, and that costs [4,882](num:cache_cost) tokens of the pool,
 # [1.7%](num:cache_share).
 
-# %%
+# %% tags=["fold"]
 off = plan_pool(model, service(enable_prefix_caching=False), given("kv_available")).tokens
 numbers(
     cache_cost=num(off - given("pool"), "what prefix caching costs", "= no_cache - pool", "tokens"),

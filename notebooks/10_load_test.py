@@ -128,7 +128,7 @@ Table(
     ],
 )
 
-# %%
+# %% tags=["fold"]
 tries = 100
 found = [find_cliff(series(seed, 0.30)) for seed in range(tries)]
 placed = sum(f.verdict == "cliff" and abs(depths.index(f.after) - depths.index(planted)) <= 1 for f in found)

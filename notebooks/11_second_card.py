@@ -47,7 +47,7 @@ binary, slot_binary = july(84 * K).split()
 readings = {"in thousands": typed, "in thousands, padded for one pool": unified, "in thousands, padded for slots": split, "in binary K": binary}
 Table((f"what {ceiling} is", "tokens", "factor"), [(name, tokens, f"{limit / tokens:.3f}") for name, tokens in readings.items()])
 
-# %%
+# %% tags=["fold"]
 numbers(
     typed=num(typed, f"{ceiling} in thousands", "= 84 * k_decimal", "tokens", k=1000),
     unified=num(unified, "the same, padded for one pool", "= ceil_div(typed, 256) * 256", "tokens"),
@@ -161,7 +161,7 @@ for worth in flag_worth(model, july(64 * K), free_before_mib=23_750, weights_mib
     defaults.append(("llama.cpp", worth.flag, worth.gain_tokens))
 Table(("engine", "change", "tokens"), defaults)
 
-# %%
+# %% tags=["fold"]
 numbers(
     no_drafts=num(defaults[0][2], "pool without drafts", "= k0_pool - pool", "tokens"),
     no_caching=num(defaults[1][2], "pool without prefix caching", "= no_cache - pool", "tokens"),

@@ -34,7 +34,7 @@ Table(
 # %% [markdown]
 # ## Derive
 
-# %%
+# %% tags=["fold"]
 numbers(
     n_article=num(len(article), "numbers of the article", unit="numbers"),
     n_exact=num(verdicts["exact"], "exact", unit="numbers"),

@@ -146,7 +146,7 @@ figures.show(
     worst_mla=f"{max(factors[latents_as_heads].values()):.0f}x",
 )
 
-# %%
+# %% tags=["fold"]
 of = {short: max(found.values()) for short, found in factors.items()}
 numbers(
     worst_all=num(of[all_layers], "every layer counted, at worst", unit="x"),
@@ -193,7 +193,7 @@ Table(
     [(name, tokens, f"{tokens / pool:.3f}") for name, tokens in blocks_off.items()],
 )
 
-# %%
+# %% tags=["fold"]
 short = plan_pool(model, Engine(**{**{f: getattr(service, f) for f in ("version", "tensor_parallel_size", "kv_cache_dtype",
     "num_speculative_tokens", "enable_prefix_caching")}, "max_model_len": span}), memory)  # fmt: skip
 numbers(
