@@ -161,6 +161,8 @@ def test_once_loaded_it_works_without_a_network_and_by_keyboard(open_page) -> No
     page.locator("[name=log]").fill(LOG)
     expect(page.locator("#log-answer")).to_contain_text("289,661 tokens")
     page.context.set_offline(False)
+    # Chromium asks for the icon again when the address changes; the page works without it.
+    page.problems[:] = [problem for problem in page.problems if "favicon" not in problem]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
