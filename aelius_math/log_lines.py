@@ -228,7 +228,7 @@ _EMBEDDED = re.compile(
 
 CLOSED_HEADER = re.compile(r"\([A-Z]\w* (?:rank=\d+ )?pid=\d+\)\s*$")
 LEVEL = re.compile(r"\s*(?:INFO|WARNING|ERROR|DEBUG) \d")
-OPEN_HEADER = re.compile(r"\([A-Z][A-Za-z_]*\d*(?: (?:rank=\d+ )?p?i?d?=?\d*)?\s*$")
+OPEN_HEADER = re.compile(r"\((?:[A-Z][A-Za-z_]*\d*(?: (?:rank=\d+ )?p?i?d?=?\d*)?)?\s*$")
 
 
 def _goes_on(before: str, line: str) -> bool:
