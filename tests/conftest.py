@@ -6,9 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
+
+# The same examples at every run, and no clock: a run of the tests says something of the code alone. New examples: make fuzz.
+settings.register_profile("aelius", derandomize=True, deadline=None)
+settings.load_profile("aelius")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
