@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aelius_math import catalogue
-from aelius_math.model import from_config
+from aelius_math.model import Model, from_config
 from aelius_math.units import AeliusError
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
@@ -136,3 +136,9 @@ ACCEPTED = {
 def test_a_field_that_does_not_count_contradicts_nothing(name: str) -> None:
     cases = json.loads((Path(__file__).parents[1] / "golden" / "models.json").read_text("utf-8"))
     assert from_config(next(case["config"] for case in cases if case["name"] == name)).layers
+
+
+@pytest.mark.parametrize("layers", [("attention",), "attention", (), None], ids=repr)
+def test_a_model_of_what_is_no_layer_spec_is_refused_by_name(layers: object) -> None:
+    with pytest.raises(AeliusError, match=r"Model\.layers"):
+        Model(name="toy", layers=layers)  # type: ignore[arg-type]
