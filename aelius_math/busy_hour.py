@@ -11,17 +11,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from aelius_math import catalogue
+from aelius_math import service
 from aelius_math.demand import assumed
-from aelius_math.ladder import BlockCosts, Ladder
+from aelius_math.ladder import BlockCosts, Ladder, slice_sizes
 from aelius_math.ledger import given
 from aelius_math.scene import Policy, Rig, Scene
-from aelius_math.vllm import Engine, Pool, plan_pool
+from aelius_math.vllm import Pool
 
-POOL_BYTES = 200 * 28_131_328
-"""Bytes on one card that the pool's blocks take: the same for every setting compared here."""
-
-SHORT = 6_990
+SHORT = slice_sizes(given("pool") - sum(Ladder.slices), given("ladder_shorts"))[-1]
 """Tokens of a short slice: the largest of which eighteen fit."""
 
 
@@ -32,14 +29,7 @@ def pool(num_speculative_tokens: int = 4, enable_prefix_caching: bool = True) ->
     >>> pool().tokens, pool().usable_blocks, pool(0, False).tokens
     (289661, 199, 335728)
     """
-    engine = Engine(
-        max_model_len=given("request_limit"),
-        tensor_parallel_size=2,
-        kv_cache_dtype="fp8",
-        num_speculative_tokens=num_speculative_tokens,
-        enable_prefix_caching=enable_prefix_caching,
-    )
-    return plan_pool(catalogue.load("Qwen3.8-27B"), engine, POOL_BYTES)
+    return service.pool(num_speculative_tokens=num_speculative_tokens, enable_prefix_caching=enable_prefix_caching)
 
 
 @cache

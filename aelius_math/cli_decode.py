@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 
 from aelius_math.cli import Result
-from aelius_math.cli_log import pieces
+from aelius_math.cli_log import from_file
 from aelius_math.decode import FEWEST, Finding, find_cliff
 from aelius_math.decode_timings import Timings, join, read_timings
-from aelius_math.units import AeliusError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,14 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Result:
     """Read the speeds and say what they show."""
-    if args.file == "-":
-        text = join(pieces(sys.stdin.buffer))
-    else:
-        try:
-            with open(args.file, "rb") as stream:
-                text = join(pieces(stream))
-        except OSError as error:
-            raise AeliusError("FILE", args.file, f"a file that can be read ({error.strerror})") from None
+    text = from_file(args.file, join)
     timings = read_timings(text)
     found = find_cliff(timings.samples)
     return Result({**asdict(found), "unit": timings.unit, "notes": timings.notes}, sentences(found, timings))

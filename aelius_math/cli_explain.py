@@ -64,7 +64,7 @@ def flat(candidate: Candidate, given: dict[str, object]) -> dict[str, object]:
 
 def text(name: str, tokens: str, found: Explanation) -> str:
     """The same for people."""
-    count = len(found.candidates)
+    count = sum(1 + len(candidate.same_as) for candidate in found.candidates)
     verdict = "no setting tried prints it" if not count else "one setting prints it" if count == 1 else f"{count} settings print it"
     lines = [f"{name}, {tokens} tokens: {verdict}.", ""]
     for candidate in found.candidates:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Callable, Iterator
+from typing import IO, TypeVar
 
 from aelius_math.cli import Result
 from aelius_math.log_sentences import text
@@ -13,6 +13,7 @@ from aelius_math.logs import read_stream
 from aelius_math.units import AeliusError
 
 PIECE = 1 << 18
+T = TypeVar("T")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,18 +23,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Result:
     """Read the log in pieces and explain it."""
-    if args.file == "-":
-        found = read_stream(pieces(sys.stdin.buffer))
-    else:
-        try:
-            with open(args.file, "rb") as stream:
-                found = read_stream(pieces(stream))
-        except (OSError, ValueError) as error:
-            if isinstance(error, AeliusError):
-                raise
-            reason = getattr(error, "strerror", None) or str(error)
-            raise AeliusError("FILE", args.file, f"a file that can be read ({reason})") from None
+    found = from_file(args.file, read_stream)
     return Result(found, text(found))
+
+
+def from_file(file: str, read: Callable[[Iterator[str]], T]) -> T:
+    """What `read` makes of a file's text, or of standard input's for "-"; a file that cannot be read is refused by name."""
+    if file == "-":
+        return read(pieces(sys.stdin.buffer))
+    try:
+        with open(file, "rb") as stream:
+            return read(pieces(stream))
+    except (OSError, ValueError) as error:
+        if isinstance(error, AeliusError):
+            raise
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AeliusError("FILE", file, f"a file that can be read ({reason})") from None
 
 
 def pieces(stream: IO[bytes]) -> Iterator[str]:

@@ -36,16 +36,7 @@ def run(args: argparse.Namespace) -> Result:
 
 def refusal(name: str, engine: Engine, refused: DoesNotFit) -> Result:
     """What is printed when one full request does not fit; exit code 1."""
-    payload = {
-        "name": name,
-        "refused": True,
-        "needed_bytes": refused.needed_bytes,
-        "available_bytes": refused.value,
-        "longest_max_model_len": refused.longest_max_model_len,
-        "num_blocks": refused.num_blocks,
-        "blocks_per_request": refused.blocks_per_request,
-        "max_model_len": engine.max_model_len,
-    }
+    payload = {"name": name, **refused.numbers, "max_model_len": engine.max_model_len}
     lines = [
         f"{name}: refused. One request of {engine.max_model_len:,} tokens does not fit.",
         "",
@@ -59,23 +50,8 @@ def refusal(name: str, engine: Engine, refused: DoesNotFit) -> Result:
 def payload(pool: Pool) -> dict[str, object]:
     """The JSON shape."""
     return {
-        "name": pool.model.name,
-        "refused": False,
-        "version": pool.engine.version,
-        "max_model_len": pool.engine.max_model_len,
-        "kv_cache_dtype": pool.plan.dtype,
-        "mamba_cache_mode": pool.plan.mode,
-        "available_bytes": pool.available_bytes,
-        "block_size": pool.block_size,
-        "page_size_bytes": pool.page_size_bytes,
-        "block_size_bytes": pool.block_size_bytes,
+        **pool.numbers,
         "groups": [group._asdict() for group in pool.groups],
-        "num_blocks": pool.num_blocks,
-        "usable_blocks": pool.usable_blocks,
-        "blocks_per_request": pool.blocks_per_request,
-        "fixed_blocks_per_request": pool.fixed_blocks_per_request,
-        "tokens": pool.tokens,
-        "max_concurrency": pool.max_concurrency,
         "steps": [step._asdict() for step in pool.steps],
         "notes": list(pool.notes),
     }

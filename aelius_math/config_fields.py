@@ -96,7 +96,7 @@ class Fields:
         if value is None and default is not None:
             return default
         if not isinstance(value, str):
-            raise self.wrong(name, "a text")
+            raise self.wrong(name, "a text; the config has none" if value is None else "a text")
         return value
 
     def items(self, name: str, length: int | None = None, of: str = "num_hidden_layers") -> list[object]:

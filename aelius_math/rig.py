@@ -113,7 +113,7 @@ def of_vllm(form: Form, show: Show, model: Model, out: dict[str, Any], rest: boo
     try:
         pool = plan_pool(model, engine, sizes)
     except DoesNotFit as refused:
-        out["numbers"]["pool"] = vllm.refusal(model, engine, refused)
+        out["numbers"]["pool"] = {"name": model.name, **refused.numbers, "max_model_len": engine.max_model_len}
         out["headline"] = [
             f"vLLM would refuse to start: one request of {engine.max_model_len:,} tokens does not fit.",
             f"It needs {show.size(refused.needed_bytes)} of cache on a card and has {show.size(int(str(refused.value)))}; "
@@ -140,7 +140,7 @@ def vllm_answer(k: int, show: Show, pool: Pool, out: dict[str, Any]) -> None:
     """Headline, figures and seats of a pool."""
     engine = pool.engine
     cards_ = engine.tensor_parallel_size
-    out["numbers"]["pool"] = vllm.numbers(pool)
+    out["numbers"]["pool"] = pool.numbers
     short = pool.blocks(1)
     seats = vllm.seats(pool, k)
     out["numbers"]["seats"] = seats

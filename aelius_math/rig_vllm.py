@@ -112,42 +112,6 @@ def card_of(form: Form, given: dict[str, str], number: int, weights: int, extra:
     )  # fmt: skip
 
 
-def numbers(pool: Pool) -> dict[str, Any]:
-    """The pool's numbers, under the names that the command `pool` prints."""
-    return {
-        "name": pool.model.name,
-        "refused": False,
-        "version": pool.engine.version,
-        "max_model_len": pool.engine.max_model_len,
-        "kv_cache_dtype": pool.plan.dtype,
-        "mamba_cache_mode": pool.plan.mode,
-        "available_bytes": pool.available_bytes,
-        "block_size": pool.block_size,
-        "page_size_bytes": pool.page_size_bytes,
-        "block_size_bytes": pool.block_size_bytes,
-        "num_blocks": pool.num_blocks,
-        "usable_blocks": pool.usable_blocks,
-        "blocks_per_request": pool.blocks_per_request,
-        "fixed_blocks_per_request": pool.fixed_blocks_per_request,
-        "tokens": pool.tokens,
-        "max_concurrency": pool.max_concurrency,
-    }
-
-
-def refusal(model: Model, engine: Engine, refused: DoesNotFit) -> dict[str, Any]:
-    """The same where the engine would not start."""
-    return {
-        "name": model.name,
-        "refused": True,
-        "needed_bytes": refused.needed_bytes,
-        "available_bytes": refused.value,
-        "longest_max_model_len": refused.longest_max_model_len,
-        "num_blocks": refused.num_blocks,
-        "blocks_per_request": refused.blocks_per_request,
-        "max_model_len": engine.max_model_len,
-    }
-
-
 def lengths(most: int, k: int) -> list[int]:
     """The lengths of the table of seats: powers of two in K below the limit, and the limit."""
     return [*[number * k for number in LENGTHS if number * k < most], most]

@@ -84,6 +84,21 @@ class Pool(Record):
         return sum(held)
 
     @property
+    def numbers(self) -> dict[str, object]:
+        """The pool under the names of the command's JSON, without groups, steps and notes."""
+        own = ("available_bytes", "block_size", "page_size_bytes", "block_size_bytes", "num_blocks", "usable_blocks")
+        counted = ("blocks_per_request", "fixed_blocks_per_request", "tokens", "max_concurrency")
+        return {
+            "name": self.model.name,
+            "refused": False,
+            "version": self.engine.version,
+            "max_model_len": self.engine.max_model_len,
+            "kv_cache_dtype": self.plan.dtype,
+            "mamba_cache_mode": self.plan.mode,
+            **{name: getattr(self, name) for name in own + counted},
+        }
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know beside the numbers."""
         from aelius_math.vllm_steps import notes

@@ -29,6 +29,12 @@ class DoesNotFit(AeliusError):
             f"{num_blocks:,}. Give more memory, or {shorter}",
         )
 
+    @property
+    def numbers(self) -> dict[str, object]:
+        """What was refused, under the names of the command's JSON."""
+        names = ("needed_bytes", "longest_max_model_len", "num_blocks", "blocks_per_request")
+        return {"refused": True, "available_bytes": self.value, **{name: getattr(self, name) for name in names}}
+
 
 class Engine(Record):
     """vLLM's settings that the pool depends on, by vLLM's own names; None leaves a setting to the release.

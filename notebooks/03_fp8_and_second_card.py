@@ -11,10 +11,10 @@
 # %% tags=["fold"]
 from itertools import permutations
 
-from aelius_math import catalogue, figures
+from aelius_math import catalogue, figures, service
 from aelius_math.dtypes import element_bytes, row_bytes
 from aelius_math.ledger import given, givens, num, numbers
-from aelius_math.vllm import DoesNotFit, Engine, plan_pool
+from aelius_math.vllm import DoesNotFit
 
 # %% [markdown]
 # ## Given
@@ -121,23 +121,12 @@ numbers(
 
 
 # %%
-def service(dtype, limit=given("request_limit")):
-    return Engine(
-        version=given("engine_version"),
-        tensor_parallel_size=cards,
-        kv_cache_dtype=dtype,
-        max_model_len=limit,
-        num_speculative_tokens=given("drafts"),
-        enable_prefix_caching=True,
-    )
-
-
-fp8 = plan_pool(model, service("fp8"), given("kv_available"))
+fp8 = service.pool()
 try:
-    plan_pool(model, service("bf16"), given("kv_available"))
+    service.pool(kv_cache_dtype="bf16")
 except DoesNotFit as refusal:
     refused = refusal
-bf16 = plan_pool(model, service("bf16", refused.longest_max_model_len), given("kv_available"))
+bf16 = service.pool(kv_cache_dtype="bf16", max_model_len=refused.longest_max_model_len)
 print(refused)
 rule = f"vLLM {given('engine_version')}, rule as written in aelius_math.vllm"
 in_proportion = refused.num_blocks * given("request_limit") // refused.blocks_per_request
@@ -172,9 +161,9 @@ assert levels == [dense, model.kv_bytes_per_token("bf16"), model.kv_bytes_per_to
 assert len({tuple(sorted(order)) for order in permutations(factors)}) == 1 and levels[-1] == card_token
 assert on_a_card[1] == 2 * on_a_card[2] == 4 * on_a_card[4] and on_a_card[8] == on_a_card[4]
 assert fp8.tokens == given("pool") and fp8.num_blocks - refused.num_blocks == 2
-assert plan_pool(model, service("bf16", refused.longest_max_model_len), given("kv_available")).num_blocks == refused.num_blocks
+assert service.pool(kv_cache_dtype="bf16", max_model_len=refused.longest_max_model_len).num_blocks == refused.num_blocks
 try:
-    plan_pool(model, service("bf16", refused.longest_max_model_len + 1), given("kv_available"))
+    service.pool(kv_cache_dtype="bf16", max_model_len=refused.longest_max_model_len + 1)
 except DoesNotFit:
     print("one token more is refused")
 

@@ -15,6 +15,7 @@ import json
 from math import ceil
 
 from aelius_math import catalogue, figures
+from aelius_math import service as article_service
 from aelius_math.ledger import find_root, given, givens, num, numbers
 from aelius_math.tables import Table
 from aelius_math.units import parse_bytes
@@ -78,6 +79,7 @@ def service(**changes):
 
 
 plan = plan_pool(model, service(), given("kv_available"))
+assert service() == article_service.engine()
 Table(
     ("symbol", "what", "formula", "in numbers", "value", "unit"),
     [(s.symbol, s.name, s.formula, s.numbers, f"{s.value:,.6g}" if isinstance(s.value, float) else f"{s.value:,}", s.unit) for s in plan.steps],
@@ -318,6 +320,7 @@ Table(
 )  # fmt: skip
 
 # %% tags=["fold"]
+state_tokens = (model.conv_elements * 2 + model.state_elements * 4) // model.kv_bytes_per_token("fp8")
 usable = plan.usable_blocks
 numbers(
     usable=num(usable, "blocks that requests can hold", "= blocks - 1", "blocks"),
@@ -327,7 +330,7 @@ numbers(
     running_fixed=num(plan.blocks(1, running=True) - 1, "blocks of state, running", "= state_groups * (1 + drafts)", "blocks",
         kind="inferred", source="read in the engine's source, not run"),
     fixed_tokens=num(plan.fixed_blocks_per_request * plan.block_size, "room of the state's blocks", "= fixed * block", "tokens"),
-    fixed_ratio=num(plan.fixed_blocks_per_request * plan.block_size / 4698, "the engine's blocks against the state itself", "= fixed_tokens / state_tokens", "x"),
+    fixed_ratio=num(plan.fixed_blocks_per_request * plan.block_size / state_tokens, "the engine's blocks against the state itself", "= fixed_tokens / state_tokens", "x"),
     left_over=num(usable - plan.blocks(limit), "usable blocks beside a full request", "= usable - per_request", "blocks"),
     chats=num(usable // plan.blocks(1), "smallest chats at once, planned", "= usable // blocks_1", "conversations"),
     seats_32k_b=num(usable // plan.blocks(32 * K), f"requests of {figures.tokens(32 * K)} at once, planned", "= usable // (ceil_div(32 * k_binary, block) + fixed)", "requests"),

@@ -10,10 +10,10 @@
 # idle on the other.
 
 # %% tags=["fold"]
-from aelius_math import catalogue, figures
+from aelius_math import figures, service
 from aelius_math.ledger import given, givens, num, numbers, published
 from aelius_math.tables import Table
-from aelius_math.vllm import DoesNotFit, Engine, plan_pool
+from aelius_math.vllm import DoesNotFit, plan_pool
 
 # %% [markdown]
 # ## Given
@@ -34,21 +34,8 @@ givens("image_peak_resident", "image_peak_streamed", "image_time_cost", "edit_pe
 # them, and each block is worth the same part of a full request.
 
 # %%
-model = catalogue.load("qwen3.8-27b")
 
-
-def service(limit=limit):
-    return Engine(
-        version=given("engine_version"),
-        tensor_parallel_size=given("cards"),
-        kv_cache_dtype="fp8",
-        max_model_len=limit,
-        num_speculative_tokens=given("drafts"),
-        enable_prefix_caching=True,
-    )
-
-
-now = plan_pool(model, service(), given("kv_available"))
+now = service.pool()
 block = now.block_size_bytes
 numbers(
     gib_blocks=num(GiB / block, "blocks of one GiB on each card", "= GiB / block_bytes", "blocks"),
@@ -162,7 +149,7 @@ figures.show(
 left_resident = (total - peaks["image_peak_resident"]) // block
 left_streamed = (total - peaks["image_peak_streamed"]) // block
 try:
-    plan_pool(model, service(), left_resident * block)
+    plan_pool(service.model(), service.engine(), left_resident * block)
 except DoesNotFit as error:
     refusal = error
 print(refusal)
@@ -189,7 +176,7 @@ numbers(
 
 # %%
 after = [total, total - peaks["edit_peak"]]
-uneven = plan_pool(model, service(), after)
+uneven = plan_pool(service.model(), service.engine(), after)
 assert uneven.num_blocks == now.num_blocks
 stranded = after[0] - after[1]
 numbers(
@@ -277,7 +264,7 @@ figures.show(
 # %%
 for size, left in zip(taken[:170], steps[:170], strict=True):
     if left >= now.blocks_per_request:
-        assert plan_pool(model, service(), total - size).num_blocks == left
+        assert plan_pool(service.model(), service.engine(), total - size).num_blocks == left
 assert steps[0] == full and [a - b for a, b in zip(steps, steps[1:], strict=False)] == [1] * 319
 assert (edit[1], edit[1] - now.num_blocks) == (356, 156)
 assert left_resident < now.blocks_per_request < left_streamed

@@ -10,11 +10,10 @@
 # everybody running together.
 
 # %% tags=["fold"]
-from aelius_math import catalogue, figures
+from aelius_math import figures, service
 from aelius_math.ladder import Ladder, slice_sizes
 from aelius_math.ledger import given, givens, num, numbers
 from aelius_math.tables import Table
-from aelius_math.vllm import Engine, plan_pool
 
 # %% [markdown]
 # ## Given
@@ -76,15 +75,7 @@ numbers(
 
 # %% tags=["fold"]
 parts = [("one of", 64 * K, 1, given("ladder_bigs")), ("three of", 32 * K, 3, given("ladder_mids")), ("shorts", sizes[-1], 2, ladder.shorts)]
-engine = Engine(
-    version=given("engine_version"),
-    tensor_parallel_size=given("cards"),
-    kv_cache_dtype="fp8",
-    max_model_len=limit,
-    num_speculative_tokens=given("drafts"),
-    enable_prefix_caching=True,
-)
-planned = plan_pool(catalogue.load("qwen3.8-27b"), engine, given("kv_available"))
+planned = service.pool()
 in_blocks = Ladder(pool=planned, shorts=given("ladder_shorts"), short_tokens=sizes[-1], budget="blocks")
 running = Ladder(pool=planned, shorts=given("ladder_shorts"), short_tokens=sizes[-1], budget="blocks", count="running")
 with figures.plot(height=250, nrows=2) as (fig, (upper, lower)):
@@ -154,16 +145,10 @@ numbers(
 lengths = {(figures.tokens(n) if n > 1 else "the smallest"): n for n in (1, sizes[-1], 16 * K, 32 * K, 64 * K, 128 * K)}
 
 
-def flags(**changes):
-    from dataclasses import replace
-
-    return plan_pool(catalogue.load("qwen3.8-27b"), replace(engine, **changes), given("kv_available"))
-
-
 sets = {
     "as inferred": planned,
-    "no drafts": flags(num_speculative_tokens=0),
-    "no drafts, no caching": flags(num_speculative_tokens=0, enable_prefix_caching=False),
+    "no drafts": service.pool(num_speculative_tokens=0),
+    "no drafts, no caching": service.pool(num_speculative_tokens=0, enable_prefix_caching=False),
 }
 seats = {name: {length: p.usable_blocks // p.blocks(n) for length, n in lengths.items()} for name, p in sets.items()}
 steady = {length: planned.usable_blocks // planned.blocks(n, running=True) for length, n in lengths.items()}

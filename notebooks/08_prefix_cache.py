@@ -11,10 +11,9 @@
 # %% tags=["fold"]
 from fractions import Fraction
 
-from aelius_math import catalogue, figures
+from aelius_math import figures, service
 from aelius_math.ledger import given, givens, num, numbers
 from aelius_math.tables import Table
-from aelius_math.vllm import Engine, plan_pool
 
 # %% [markdown]
 # ## Given
@@ -89,20 +88,7 @@ def can_hit(prompt, block, drafts):
     return max(0, (prompt - 1) // block - (1 if drafts else 0)) * block
 
 
-def service(**changes):
-    settings = dict(
-        version=given("engine_version"),
-        tensor_parallel_size=given("cards"),
-        kv_cache_dtype="fp8",
-        max_model_len=given("request_limit"),
-        num_speculative_tokens=given("drafts"),
-        enable_prefix_caching=True,
-    )
-    return Engine(**{**settings, **changes})
-
-
-model = catalogue.load("qwen3.8-27b")
-block = plan_pool(model, service(), given("kv_available")).block_size
+block = service.pool().block_size
 first = next(n for n in range(1, 10_000) if can_hit(n, block, given("drafts")))
 plain = next(n for n in range(1, 10_000) if can_hit(n, block, 0))
 numbers(
@@ -183,7 +169,7 @@ assert [can_hit(n, block, 4) for n in (block, 2 * block, 2 * block + 1, 3 * bloc
 # [1.7%](num:cache_share).
 
 # %% tags=["fold"]
-off = plan_pool(model, service(enable_prefix_caching=False), given("kv_available")).tokens
+off = service.pool(enable_prefix_caching=False).tokens
 numbers(
     cache_cost=num(off - given("pool"), "what prefix caching costs", "= no_cache - pool", "tokens"),
     cache_share=num(100 * (off - given("pool")) / off, "its share of the pool", "= 100 * cache_cost / no_cache", "%"),

@@ -10,12 +10,11 @@
 # What follows is by shortcut, not by tool. Each is run over the [38](num:models) models of this project's catalogue.
 
 # %% tags=["fold"]
-from aelius_math import catalogue, figures
+from aelius_math import catalogue, figures, service
 from aelius_math.cache import MLA
 from aelius_math.dtypes import row_bytes
 from aelius_math.ledger import given, num, numbers
 from aelius_math.tables import Table
-from aelius_math.vllm import Engine, plan_pool
 
 # %% [markdown]
 # ## Given
@@ -172,20 +171,13 @@ numbers(
 
 # %%
 GiB = 2**30
-service = Engine(
-    version=given("engine_version"),
-    tensor_parallel_size=given("cards"),
-    kv_cache_dtype="fp8",
-    max_model_len=given("request_limit"),
-    num_speculative_tokens=given("drafts"),
-    enable_prefix_caching=True,
-)
-model, pool = catalogue.load("qwen3.8-27b"), given("pool")
+model, pool = service.model(), given("pool")
 memory = given("kv_available")
+state = model.conv_elements * 2 + model.state_elements * 4
 per_token = model.kv_bytes_per_token("fp8") // given("cards")
 blocks_off = {
     "blocks, state and drafts ignored": memory // per_token,
-    "fixed state of one conversation taken off": (memory - 153_944_064 // 2) // per_token,
+    "fixed state of one conversation taken off": (memory - state // given("cards")) // per_token,
     "every layer counted as growing": memory // (4 * per_token),
 }
 Table(
@@ -194,8 +186,7 @@ Table(
 )
 
 # %% tags=["fold"]
-short = plan_pool(model, Engine(**{**{f: getattr(service, f) for f in ("version", "tensor_parallel_size", "kv_cache_dtype",
-    "num_speculative_tokens", "enable_prefix_caching")}, "max_model_len": span}), memory)  # fmt: skip
+short = service.pool(max_model_len=span)
 numbers(
     exact_bytes=num(memory // per_token, "the pool by bytes alone", "= kv_available // card_token", "tokens"),
     exact_off=num(memory // per_token / pool, "the same over the logged pool", "= exact_bytes / pool", "x"),

@@ -13,19 +13,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from aelius_math.catalogue import load
-from aelius_math.vllm import Engine, plan_pool
+from aelius_math import service
+from aelius_math.catalogue import config
+from aelius_math.ledger import given
+from aelius_math.model import from_config
+from aelius_math.vllm import plan_pool
 
 ROOT = Path(__file__).parents[2]
-MODEL = load("qwen3.8-27b")
-BYTES = 200 * 28_131_328
+MODEL, BYTES, LIMIT = service.model(), given("kv_available"), given("request_limit")
+CONFIG = config("qwen3.8-27b")
 
 
-def plan(max_model_len: int = 262_144) -> None:
-    engine = Engine(
-        max_model_len=max_model_len, tensor_parallel_size=2, kv_cache_dtype="fp8", enable_prefix_caching=True, num_speculative_tokens=4
-    )
-    plan_pool(MODEL, engine, BYTES)
+def plan(max_model_len: int = LIMIT) -> None:
+    plan_pool(MODEL, service.engine(max_model_len=max_model_len), BYTES)
 
 
 def medians(action: Callable[[], object], runs: int) -> tuple[float, float, float]:
@@ -58,6 +58,9 @@ def main() -> None:
     }.items():
         with_it = medians(starts(*words), 15)
         report(name, (with_it[0] - own[0], with_it[1] - own[1], with_it[2] - own[2]), "ms", "30 ms")
+    for command in (["pool", "qwen3.8-27b", "--available", "5.24GiB", "-tp", "2", "--kv-cache-dtype", "fp8"], ["model", "qwen3.8-27b"]):
+        report(f"the command {command[0]}, in all", medians(starts("-m", "aelius_math", *command, "--json"), 15), "ms", "70 ms")
+    report("from_config, the article's model", medians(lambda: from_config(CONFIG), 2000), "µs", "nothing")
     plan()
     report("one plan of the article's pool", medians(plan, 2000), "µs", "300 µs")
     lengths = iter(range(1616, 1616 + 100_000))

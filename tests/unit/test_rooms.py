@@ -18,7 +18,7 @@ MEMBERS = {
     "records": "units",
     "config": "model", "catalogue": "model", "gguf": "model", "account": "ladder", "log": "logs", "budget": "ladder",
     "demand": "simulation", "erlang": "simulation", "scene": "simulation", "experiments": "simulation",
-    "decode": "logs", "busy": "ledger",
+    "decode": "logs", "busy": "ledger", "service": "ledger",
     "formula": "ledger", "entry": "ledger", "said": "ledger", "binding": "ledger", "tables": "ledger",
 }  # fmt: skip
 """Modules, by the beginning of their names, that live in a room of another name."""
