@@ -31,11 +31,11 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def build(copy: Path) -> tuple[int, str]:
+def build(copy: Path, **more: str) -> tuple[int, str]:
     """Exit code and output of the command that the Makefile runs."""
     command = next(line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "-m mkdocs build" in line)
     words = [sys.executable, *command.strip().removeprefix("@$(run) ").split()]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "NO_MKDOCS_2_WARNING": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(copy), "NO_MKDOCS_2_WARNING": "1", **more}
     run = subprocess.run(words, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return run.returncode, run.stdout
 
@@ -52,6 +52,22 @@ def test_numbers_that_do_not_hold_stop_the_build_and_are_all_listed(copy: Path) 
         file.write("\n[289,661](num:nothing), [289,616](num:pool) and 77\n")
     code, output = build(copy)
     assert code != 0 and all(word in output for word in ("num:nothing", "289,616", "77", "make numbers"))
+
+
+def test_with_site_url_every_page_names_its_card_and_where_it_stands_by_whole_addresses(copy: Path) -> None:
+    base = "https://a.example/x/"
+    code, output = build(copy, SITE_URL=base)
+    assert code == 0, output
+    site = copy / "site"
+    for page in site.rglob("index.html"):
+        head = BeautifulSoup(page.read_text(encoding="utf-8").partition("</head>")[0], "html.parser")
+        said = {tag.get("property") or tag.get("name"): tag["content"] for tag in head.find_all("meta", content=True)}
+        assert said["og:image"].startswith(base) and (site / said["og:image"].removeprefix(base)).is_file(), page
+        assert said["twitter:card"] == "summary_large_image" and "Home" not in said["og:title"]
+        assert said["og:url"] == head.find("link", rel="canonical")["href"] == base + page.parent.relative_to(site).as_posix().replace(".", "", 1) + "/" * (page.parent != site)
+    sitemap = (site / "sitemap.xml").read_text(encoding="utf-8")
+    assert sitemap.count("<loc>") == len(list(site.rglob("index.html"))) > 1 and "<lastmod>" not in sitemap, "a copy without git knows no dates"
+    assert (site / "feed.xml").is_file()
 
 
 def test_a_dead_link_of_a_note_stops_the_build() -> None:
