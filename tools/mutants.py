@@ -131,7 +131,7 @@ def tests_of(module: str) -> list[str]:
     if room in ("config", "catalogue"):
         room = "model"
     found = {path.name for start in (room, module) for path in (ROOT / "tests" / "unit").glob(f"test_{start}*.py")}
-    return [f"tests/unit/{name}" for name in sorted(found, key=lambda name: ("propert" in name, name))] + [f"aelius_math/{module}.py"]
+    return [f"tests/unit/{name}" for name in sorted(found, key=lambda name: ("properties" in name, name))] + [f"aelius_math/{module}.py"]
 
 
 def start(module: str, source: str) -> int:
