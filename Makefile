@@ -14,6 +14,10 @@ export NO_MKDOCS_2_WARNING := 1
 export PYTHONDONTWRITEBYTECODE :=
 export MPLBACKEND := agg
 
+generators := mkdocs properdocs
+GENERATOR ?= mkdocs
+generator = $(if $(filter $(GENERATOR),$(generators)),$(GENERATOR),$(error GENERATOR=$(GENERATOR) is none of: $(generators)))
+
 python := .venv/.laid
 assets := tools/node/node_modules/.laid
 browser := .venv/.browser
@@ -24,12 +28,12 @@ help: ## explain the commands (what `make` alone does)
 	@sed -n 's/^\([a-z]*\):[^#]*## /  \1|/p' Makefile | awk -F'|' '{ printf "  %-13s %s\n", $$1, $$2 }'
 	@echo 'Each does its own set-up the first time. It needs Python 3.11 to 3.13 and, that once, the network.'
 
-site: set-up ## build the site into site/ (SITE_URL=https://... for canonical links)
-	@$(run) -m mkdocs build --strict
+site: set-up ## build the site into site/ (SITE_URL=https://... for canonical links; GENERATOR=properdocs for the heir of MkDocs)
+	@$(run) -m $(generator) build --strict --config-file mkdocs.yml
 	@echo 'site/ is built. To look at it: make serve, or python -m http.server -d site'
 
 serve: set-up ## live preview on http://127.0.0.1:8000, following notes, pages and the package (PORT=8001 for another)
-	@$(run) -m mkdocs serve --no-strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
+	@$(run) -m $(generator) serve --config-file mkdocs.yml --no-strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
 
 test: set-up $(browser) ## all that CI runs (ONLY=word: the tests with that word in their names)
 	@$(run) -m mkdocs build --strict --site-dir .cache/site
@@ -61,6 +65,9 @@ notebooks: $(python) ## execute the notes that changed and store their outputs (
 
 numbers: $(python) ## run what depends on a changed number, show what moved, rewrite the prose, lock the bindings
 	@$(run) tools/restate.py
+
+compare: set-up ## build the site with MkDocs and with its heir, and compare them file by file
+	@$(run) tools/compare.py $(generators)
 
 proof: set-up ## spoil every number of every note and page, and report what the checks let through
 	@$(run) tools/proof.py
@@ -112,4 +119,4 @@ $(browser): tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py browser
 	@touch $@
 
-.PHONY: help site serve test lint habits coverage matrix canary licences note notebooks numbers proof mutants bench simulate fuzz picture audit requirements clean set-up
+.PHONY: help site serve test lint habits coverage matrix canary licences note notebooks numbers compare proof mutants bench simulate fuzz picture audit requirements clean set-up

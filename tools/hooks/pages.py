@@ -25,7 +25,8 @@ HEADING = re.compile(r"^#{2,6} (?=.*\]\(num:)(?!.*\{#)(.+)$", re.MULTILINE)
 def on_startup(command: str, dirty: bool) -> None:
     """A build prints only what is wrong. (With --quiet it would not count warnings, and --strict would pass them.)"""
     if command == "build":
-        logging.getLogger("mkdocs").setLevel(logging.WARNING)
+        for generator in ("mkdocs", "properdocs"):
+            logging.getLogger(generator).setLevel(logging.WARNING)
 
 
 def on_config(config: MkDocsConfig) -> None:
