@@ -1,8 +1,8 @@
 """Reads the built site and lists every digit that a reader meets and nothing answers for.
 
 Independent of the build: it knows HTML, the ledger and the lists of names and exemptions, and shares no parsing with the
-hooks or with prose.py. Only what a cell printed, code, mathematics of single digits, footnote marks and the ledger's own
-tables stand for themselves. A page's title, description and links of navigation repeat text of the site: each has to be found
+hooks or with prose.py. Only what a cell printed, code, mathematics of single digits, footnote marks, the ledger's own
+tables and those of sources stand for themselves. A page's title, description and links of navigation repeat text of the site: each has to be found
 in a text whose digits were answered for, as has the h1 of a page that another one names.
 """
 
@@ -133,7 +133,7 @@ class Reader(HTMLParser):
                 self.mathematics.append(data)
         elif self.stands_for_itself:
             self.skipped += digits
-        elif any(tag == "table" and "ledger" in classes.split() for tag, classes in self.stack):
+        elif any(tag == "table" and {"ledger", "sources"} & set(classes.split()) for tag, classes in self.stack):
             self.skipped += digits
             self.current.text += re.sub(r"\d", "#", data)  # a unit behind a bound number counts here too
         elif self.repeating:

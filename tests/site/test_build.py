@@ -18,7 +18,7 @@ from mkdocs.structure.files import Files
 from hooks import notes
 
 ROOT = Path(__file__).parents[2]
-PARTS = (".cache/mkdocs-jupyter", "aelius_math", "docs", "notebooks", "overrides", "tools")
+PARTS = (".cache/mkdocs-jupyter", "aelius_math", "docs", "notebooks", "overrides", "tests/golden", "tools")
 
 
 @pytest.fixture
