@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from aelius_math.figures_slider import Slider
 from aelius_math.figures_svg import INK, PAPER, SERIES, parts, write
 from aelius_math.units import AeliusError, show_bytes
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-
-__all__ = ["INK", "PAPER", "axes", "byte_axis", "colour", "label", "plot", "show", "token_axis", "tokens"]
 
 SMALL, NORMAL, LEADING = 12, 13, 1.3
 _WIDTH = 560
@@ -232,26 +231,29 @@ def _text(value: object, spec: str | None) -> str:
 class Shown:
     """A finished plot: `svg`, `alt`, `caption` (HTML), and the `html` that a note stores as its output."""
 
-    def __init__(self, name: str, svg: str, alt: str, caption: str, wide: bool) -> None:
+    def __init__(self, name: str, svg: str, alt: str, caption: str, wide: bool, stops: str = "") -> None:
         self.name, self.svg, self.alt, self.caption = name, svg, alt, caption
         body = ' class="plot-body"'
         if wide:  # a region that scrolls must be reachable by keyboard
             body = ' class="plot-body wide" tabindex="0" role="region" aria-label="Plot, scrolls sideways"'
         self.html = (
             f'<figure class="plot" id="plot-{name}">\n<div{body}>\n{svg}\n</div>\n'
-            f"<figcaption>{caption}</figcaption>\n</figure>"
+            f"<figcaption>{caption}</figcaption>\n{stops}</figure>"
         )
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.alt}
 
 
-def show(fig: Figure, *, name: str, alt: str, caption: str, wide: bool = False, **numbers: object) -> Shown:
+def show(
+    fig: Figure, *, name: str, alt: str, caption: str, wide: bool = False, slider: Slider | None = None, **numbers: object
+) -> Shown:
     """The plot as the last value of a cell: an HTML figure with inline SVG; its plain text is the alt text.
 
     name: lower-case words joined by hyphens, once in the whole site (the page finds the plot by it).
     alt: what the plot shows, for who does not see it. caption: the sentence that it proves.
     wide: on a phone it keeps its size and scrolls; only where it cannot be read when it shrinks.
+    slider: values that a reader can step through, as a table below the plot and, with scripts, on it.
     numbers: those of the ledger that alt and caption name in braces, by id.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
@@ -268,7 +270,8 @@ def show(fig: Figure, *, name: str, alt: str, caption: str, wide: bool = False, 
         f'<a href="num:{number}">{html.escape(text)}</a>' if number else html.escape(text, quote=False)
         for text, number in parts(caption_markup)
     )
-    return Shown(name, write(fig, _STYLE, name, plain, bound), plain, rich, wide)
+    svg = write(fig, _STYLE, name, plain, bound)
+    return Shown(name, svg, plain, rich, wide, slider.table() if slider else "")
 
 
-__all__ = ["INK", "PAPER", "Shown", "axes", "byte_axis", "colour", "label", "plot", "show", "size", "token_axis", "tokens"]
+__all__ = ["INK", "PAPER", "Shown", "Slider", "axes", "byte_axis", "colour", "label", "plot", "show", "size", "token_axis", "tokens"]

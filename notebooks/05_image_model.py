@@ -126,9 +126,21 @@ with figures.plot(height=300) as (fig, ax):
     ax.set_ylim(0, 560_000)
     figures.token_axis(ax.yaxis, [step * 131072 for step in range(5)])
     figures.axes(ax, x="taken from one card [GiB]", y="the pool as logged [tokens]")
+quarters = [quarter * GiB // 4 for quarter in range(37)]
+left = [(total - size) // block for size in quarters]
+slider = figures.Slider(
+    ax=ax,
+    columns=("taken from one card", "blocks left", "the pool", "a full request"),
+    stops=[
+        (size / GiB, (f"{size / GiB:.2f} GiB", n, f"{n * limit // now.blocks_per_request:,} tokens", "fits" if n >= now.blocks_per_request else "refused"))
+        for size, n in zip(quarters, left, strict=True)
+    ],
+    start=round(4 * peaks["edit_peak"] / GiB),
+)
 figures.show(
     fig,
     name="pool-by-gib",
+    slider=slider,
     alt="The pool against the GiB taken from one card, a staircase of blocks falling from {pool_before} tokens. The streamed peak, "
     "{image_peak_streamed}, and the edit's, {edit_peak}, still leave a full request; the resident peak, {image_peak_resident}, does not.",
     caption="Each GiB taken from one card costs the pool the same number of blocks; past the dashed line one full request no longer fits.",

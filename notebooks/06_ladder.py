@@ -169,20 +169,31 @@ numbers(
 
 # %% tags=["fold"]
 with figures.plot(height=290) as (fig, ax):
-    for place, (name, found) in enumerate(seats.items()):
-        ax.plot(range(len(found)), list(found.values()), "o-", color=figures.colour((1, 3, 2)[place]))
-    ax.set_xticks(range(len(lengths)), [name.replace("the ", "the\n") for name in lengths])
+    marks = [1 * K, 4 * K, 16 * K, 64 * K, 256 * K]
+    fine = [n * K for n in range(1, limit // K + 1)]
+    for place, p in enumerate(sets.values()):
+        ax.step(fine, [p.usable_blocks // p.blocks(n) for n in fine], where="post", color=figures.colour((1, 3, 2)[place]))
+    ax.set_xscale("log", base=2)
+    ax.set_xlim(0.9 * K, 1.1 * limit)
     ax.set_yscale("log", base=2)
     ax.set_yticks([2**power for power in range(7)], [f"{2**power}" for power in range(7)])
     ax.set_ylim(0.9, 80)
-    ax.set_xlim(-0.3, len(lengths) - 0.5)
+    figures.token_axis(ax.xaxis, marks)
     figures.axes(ax, x="length of each request [tokens]", y="requests that run at the same moment")
-    figures.label(ax, 0, seats["no drafts, no caching"]["the smallest"], "no drafts, no caching", dx=10, dy=6, colour=figures.colour(2))
-    figures.label(ax, 1, seats["no drafts"][figures.tokens(sizes[-1])], "no drafts", dx=8, dy=8, colour=figures.colour(3))
-    figures.label(ax, 1, seats["as inferred"][figures.tokens(sizes[-1])], "as inferred", dx=-4, dy=-14, ha="right", colour=figures.colour(1))
+    figures.label(ax, K, seats["no drafts, no caching"]["the smallest"], "no drafts, no caching", dx=6, dy=14, colour=figures.colour(2))
+    figures.label(ax, K, seats["no drafts"]["the smallest"], "no drafts", dx=6, dy=14, colour=figures.colour(3))
+    figures.label(ax, K, seats["as inferred"]["the smallest"], "as inferred", dx=6, dy=-14, colour=figures.colour(1))
+stops = [n * K for n in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)]
+slider = figures.Slider(
+    ax=ax,
+    columns=("length of each request", *sets),
+    stops=[(n, (figures.tokens(n), *(p.usable_blocks // p.blocks(n) for p in sets.values()))) for n in stops],
+    start=stops.index(32 * K),
+)
 figures.show(
     fig,
     name="seats-by-length",
+    slider=slider,
     alt="Requests that can run at the same moment, against their length, under three sets of flags. As inferred {seats_short} short ones run; "
     "without drafts and caching {free_short}. At long lengths the three meet.",
     caption="Flags decide for short requests, length for long ones: {seats_short} against {free_short} short slices at once.",

@@ -116,3 +116,33 @@ if (navigator.clipboard)
     })
     block.append(button)
   }
+
+// --- A plot with stops: a slider over the rows of the table below it, which has all the numbers.
+for (const stops of document.querySelectorAll(".plot details.stops")) {
+  const make = (tag, fields, ...children) => {
+    const element = Object.assign(document.createElement(tag), fields)
+    element.append(...children)
+    return element
+  }
+  const [first, ...others] = [...stops.querySelectorAll("thead th")].map((head) => head.textContent)
+  const rows = [...stops.querySelectorAll("tbody tr")]
+  const body = stops.parentElement.querySelector(".plot-body")
+  const mark = make("div", { className: "plot-mark", ariaHidden: "true" })
+  const input = make("input", { type: "range", min: "0", max: String(rows.length - 1), step: "1" })
+  const output = make("output", { ariaLive: "off" }) // a screen reader hears it as the slider's value
+  mark.style.top = `${stops.dataset.top * 100}%`
+  mark.style.bottom = `${stops.dataset.bottom * 100}%`
+  input.value = String(rows.findIndex((row) => "start" in row.dataset))
+  const move = () => {
+    const row = rows[Number(input.value)]
+    const [value, ...rest] = [...row.cells].map((cell) => cell.textContent)
+    const said = rest.map((text, index) => [others[index], text])
+    mark.style.left = `${row.dataset.x * 100}%`
+    output.replaceChildren(make("b", { textContent: value }), ...said.map(([name, text]) => make("span", {}, `${name} `, make("b", { textContent: text }))))
+    input.setAttribute("aria-valuetext", [value, ...said.map((pair) => pair.join(" "))].join(", "))
+  }
+  input.addEventListener("input", move)
+  move()
+  body.append(mark)
+  body.after(make("div", { className: "plot-slider" }, make("label", {}, first[0].toUpperCase() + first.slice(1), input), output))
+}

@@ -198,3 +198,35 @@ def test_the_ledger_is_narrowed_by_note_kind_and_verdict_and_the_address_keeps_i
     page.locator("[name=kind]").select_option("assumed")
     assert page.locator("table.ledger tbody tr:visible").count() == page.locator('table.ledger tr[data-kind="assumed"]').count() > 0
     expect(page.locator("[name=q]")).to_be_hidden()
+
+
+SLIDER = "#plot-seats-by-length"
+
+
+def test_a_slider_under_a_plot_says_the_row_of_its_table_and_moves_the_mark_by_keyboard(open_page) -> None:
+    page: Page = open_page("notebooks/06_ladder/")
+    slider, output, mark = page.locator(f"{SLIDER} input[type=range]"), page.locator(f"{SLIDER} output"), page.locator(f"{SLIDER} .plot-mark")
+    rows = [row.split("\t") for row in page.locator(f"{SLIDER} tbody tr").evaluate_all("(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent).join('\\t'))")]
+    places = page.locator(f"{SLIDER} tbody tr").evaluate_all("(rows) => rows.map((row) => Number(row.dataset.x))")
+    expect(page.get_by_label("Length of each request")).to_have_value(str([row[0] for row in rows].index("32K")))
+    slider.focus()
+    for key, index in (("Home", 0), ("ArrowRight", 1), ("End", len(rows) - 1)):
+        page.keyboard.press(key)
+        said = slider.get_attribute("aria-valuetext") or ""
+        assert all(re.search(rf"(?<!\w){re.escape(cell)}(?!\w)", said) for cell in rows[index]), (key, said)
+        assert output.locator("b").all_inner_texts() == rows[index]
+        plot, line = page.locator(f"{SLIDER} svg").bounding_box(), mark.bounding_box()
+        assert plot and line and abs((line["x"] - plot["x"]) / plot["width"] - places[index]) < 0.005
+    assert violations(page) == [] and page.evaluate(STICKS_OUT) == []
+    page.emulate_media(media="print")
+    expect(slider).to_be_hidden()
+    expect(mark).to_be_hidden()
+    expect(page.locator(f"{SLIDER} svg")).to_be_visible()
+
+
+def test_without_scripts_a_plot_with_stops_is_whole_and_its_values_unfold(open_page) -> None:
+    page: Page = open_page("notebooks/06_ladder/", phone=True, java_script_enabled=False)
+    expect(page.locator(f"{SLIDER} svg[role=img]")).to_be_visible()
+    assert page.locator(f"{SLIDER} :is(input, .plot-mark)").count() == 0
+    page.locator(f"{SLIDER} summary").click()
+    expect(page.locator(f"{SLIDER} tbody tr").first).to_be_visible()

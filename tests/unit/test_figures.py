@@ -90,3 +90,32 @@ def test_a_seventh_series_is_refused():
 def test_importing_the_module_does_not_import_matplotlib():
     code = "import sys, aelius_math.figures; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def stepped(columns=("length", "seats"), start=1, cells=("64K", 8)):
+    with figures.plot(height=200) as (fig, ax):
+        ax.plot([0, 100], [0, 1])
+        ax.set_xlim(0, 100)
+    slider = figures.Slider(ax=ax, columns=columns, stops=[(0, ("32K", 16)), (50, cells), (100, ("128K", 4000))], start=start)
+    return figures.show(fig, name="stepped", alt="A line that rises.", caption="It rises all the way.", slider=slider).html
+
+
+def test_the_stops_of_a_slider_are_a_table_with_the_place_of_each_on_the_drawing():
+    html = stepped()
+    places = [float(place) for place in re.findall(r'<tr data-x="([\d.]+)"', html)]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.002) and 0 < places[0] < places[2] <= 1
+    assert "<tr data-x" in html and re.search(r"data-start><td>64K</td><td>8</td>", html) and "<td>4,000</td>" in html
+    assert html.count("data-start") == 1 and html.endswith("</details>\n</figure>")
+
+
+def test_a_plot_without_a_slider_has_no_table(shown):
+    assert "<table" not in shown.html and "<details" not in shown.html
+
+
+@pytest.mark.parametrize(
+    "words, field",
+    [({"columns": ("length", "of 38 seats")}, "columns"), ({"columns": ("length",)}, "stops"), ({"cells": ("64K", 8, 9)}, "stops"), ({"start": 3}, "start")],
+)
+def test_a_slider_with_a_typed_digit_a_cell_too_many_or_no_such_stop_is_refused(words, field):
+    with pytest.raises(AeliusError, match=f"^{field}: got"):
+        stepped(**words)
