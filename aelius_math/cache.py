@@ -90,6 +90,7 @@ class Request(NamedTuple):
     num_speculative_tokens: int = 0
     mamba_cache_mode: str = "none"
     drafts_in_mode_all: bool = True
+    checkpoint_blocks: int = 0
 
 
 def heads_per_card(num_kv_heads: int, tensor_parallel_size: int) -> int:
@@ -258,11 +259,13 @@ class Recurrent(Layers):
         drafts = request.num_speculative_tokens
         if request.mamba_cache_mode == "all":
             return ceil_div(tokens, block_size) + (drafts if request.drafts_in_mode_all else 0)
-        return drafts + (2 if request.mamba_cache_mode == "align" else 1)
+        return drafts + (2 + request.checkpoint_blocks if request.mamba_cache_mode == "align" else 1)
 
     def running_blocks(self, tokens: int, block_size: int, request: Request) -> int:
         planned = self.planned_blocks(tokens, block_size, request)
-        return planned - 1 if request.mamba_cache_mode == "align" else planned  # the second is held during a copy
+        if request.mamba_cache_mode != "align":
+            return planned
+        return planned - 1 - request.checkpoint_blocks  # held during a copy, and during a prefill's checkpoint
 
 
 class GatedDeltaNet(Recurrent):

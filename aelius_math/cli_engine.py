@@ -34,6 +34,8 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--enable-prefix-caching", action=caching, help="the release's default, if not given")
     group.add_argument("--mamba-cache-mode", metavar="M", help="none, align or all")
     group.add_argument("--mamba-ssm-cache-dtype", metavar="D", help="dtype of recurrent state, if not the model's")
+    group.add_argument("--gdn-prefill-backend", metavar="B", help="triton (assumed), flashinfer or cutedsl")
+    group.add_argument("--kda-prefill-backend", metavar="B", help="triton (assumed), flashkda or flashinfer")
     group.add_argument("--speculative-method", metavar="M", help="mtp (the default where the model has it), ngram ...")
     group.add_argument("--draft", metavar="CONFIG", help="the config of a separate drafter")
     group.add_argument(
@@ -48,7 +50,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 def settings(args: argparse.Namespace) -> dict[str, object]:
     """What was given, by Engine's field names."""
     names = [*NUMBERS, "version", "max_model_len", "kv_cache_dtype", "enable_prefix_caching", "mamba_cache_mode"]
-    names += ["mamba_ssm_cache_dtype", "speculative_method", "draft", "hybrid_kv_cache_manager"]
+    names += ["mamba_ssm_cache_dtype", "gdn_prefill_backend", "kda_prefill_backend", "speculative_method", "draft", "hybrid_kv_cache_manager"]
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "max_model_len" in given:
         given["max_model_len"] = length(str(given["max_model_len"]), "--max-model-len")

@@ -141,7 +141,8 @@ def fill(model: Model, engine: Engine, plan: Plan, available: int) -> Pool:
     blocks = plan.blocks(limit)
     needed = plan.needed_blocks(limit) * block_bytes
     if needed > planned:
-        raise DoesNotFit(available, needed, longest(plan, limit, planned), num_blocks, blocks)
+        null = plan.null_blocks * block_bytes
+        raise DoesNotFit(available, needed, longest(plan, limit, planned), num_blocks, blocks, null)
     concurrency = num_blocks / blocks  # the engine's own float: it decides what int() makes of it
     groups = tuple([table.group for table in plan.tables])
     if rules.tokens_from_concurrency:

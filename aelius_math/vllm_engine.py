@@ -9,24 +9,31 @@ from aelius_math.units import AeliusError, show_bytes, whole
 from aelius_math.vllm_versions import possible
 
 MODES = ("none", "align", "all")
+GDN_PREFILL = ("triton", "flashinfer", "cutedsl")
+KDA_PREFILL = ("triton", "flashkda", "flashinfer")
 
 
 class DoesNotFit(AeliusError):
-    """The engine would refuse to start: one request of max_model_len needs more than there is."""
+    """The engine would refuse to start: one request of max_model_len needs more than there is.
+
+    `needed_bytes` let it start; `request_bytes` is what its error prints, without the null block.
+    """
 
     def __init__(
-        self, available_bytes: int, needed_bytes: int, longest: int, num_blocks: int, blocks: int
+        self, available_bytes: int, needed_bytes: int, longest: int, num_blocks: int, blocks: int, null_block_bytes: int = 0
     ) -> None:
         self.needed_bytes = needed_bytes
+        self.request_bytes = needed_bytes - null_block_bytes
         self.longest_max_model_len = longest
         self.num_blocks = num_blocks
         self.blocks_per_request = blocks
         shorter = f"a max_model_len of at most {longest:,}" if longest else "a smaller model"
+        beside = " beside the null block" if null_block_bytes else ""
         super().__init__(
             "available_bytes",
             available_bytes,
-            f"at least {needed_bytes:,} ({show_bytes(needed_bytes)}): one full request wants {blocks:,} blocks of "
-            f"{num_blocks:,}. Give more memory, or {shorter}",
+            f"at least {needed_bytes:,} ({show_bytes(needed_bytes)}): one full request wants {blocks:,} blocks{beside} "
+            f"of {num_blocks:,}. Give more memory, or {shorter}",
         )
 
     @property
@@ -58,6 +65,8 @@ class Engine(Record):
     num_gpu_blocks_override: int | None = None
     hybrid_kv_cache_manager: bool = True
     kernel_block_size: int | None = None
+    gdn_prefill_backend: str | None = None
+    kda_prefill_backend: str | None = None
     max_num_seqs: int | None = None
     pipeline_parallel_size: int = 1
     decode_context_parallel_size: int = 1
@@ -92,6 +101,9 @@ class Engine(Record):
             raise AeliusError("mamba_cache_mode", self.mamba_cache_mode, "one of " + ", ".join(MODES))
         if self.speculative_method is not None and not isinstance(self.speculative_method, str):
             raise AeliusError("speculative_method", self.speculative_method, 'a name such as "mtp"')
+        for field, names in (("gdn_prefill_backend", GDN_PREFILL), ("kda_prefill_backend", KDA_PREFILL)):
+            if getattr(self, field) not in (None, *names):
+                raise AeliusError(field, getattr(self, field), "one of " + ", ".join(names))
         if self.kv_cache_dtype != "auto":
             dtypes.known(self.kv_cache_dtype, "kv_cache_dtype")
         if self.mamba_ssm_cache_dtype is not None:

@@ -61,6 +61,7 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
         raise AeliusError(
             "hybrid_kv_cache_manager", False, f"True: the engine cannot plan {names} as one kind"
         )
+    both = len({spec for spec, _ in kinds}) > 1  # windows and chunks: one type of layer, but not one spec
     promoted: dict[tuple[object, ...], Bucket] = {}
     for bucket in buckets:
         layer, page = bucket.layer, bucket.page_size_bytes
@@ -73,7 +74,7 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
                 head_size=layer.head_size,
                 head_size_v=layer.head_size_v,
             )
-        key = (*layer.spec_key(cards), page)
+        key = (*layer.spec_key(cards), page, bucket.spec if both else "")
         merged = promoted.setdefault(key, Bucket(layer, layer.vllm_spec, page, bucket.block_size))
         merged.num_layers += bucket.num_layers
     return list(promoted.values())

@@ -13,7 +13,6 @@ from aelius_math import dtypes
 from aelius_math.cache import (
     MLA,
     FullAttention,
-    KimiDelta,
     Layers,
     Recurrent,
     Request,
@@ -23,6 +22,13 @@ from aelius_math.model import Model
 from aelius_math.units import AeliusError, ceil_div
 from aelius_math.vllm_engine import Engine
 from aelius_math.vllm_groups import Bucket, Table, group, promote
+from aelius_math.vllm_state import (
+    GDN_CHECKPOINT_ALIGNMENT,
+    cache_mode,
+    checkpoint_blocks,
+    exports_checkpoints,
+    state_bytes,
+)
 from aelius_math.vllm_versions import INT4, Rules, possible
 
 DEFAULT_BLOCK_SIZE = 16
@@ -56,10 +62,15 @@ class Plan(NamedTuple):
         counts = self.blocks(tokens), self.needed_blocks(tokens), self.rules.tokens_from_concurrency
         return self.dtype, self.mode, self.block_size, self.block_size_bytes, groups, counts
 
+    @property
+    def null_blocks(self) -> int:
+        """Blocks that the fit check sets aside beside the request's: from 0.29 the null block."""
+        return int(self.rules.checks_null_block)
+
     def needed_blocks(self, tokens: int) -> int:
         """Blocks that the fit check counts: before 0.19 those of the first group."""
         if self.rules.checks_all_groups:
-            return self.blocks(tokens)
+            return self.blocks(tokens) + self.null_blocks
         return self.tables[0].blocks(tokens, self.request)
 
 
@@ -96,6 +107,7 @@ def plan_by(rules: Rules, model: Model, engine: Engine) -> Plan:
         num_speculative_tokens=drafts,
         mamba_cache_mode=mode,
         drafts_in_mode_all=rules.drafts_in_mode_all,
+        checkpoint_blocks=checkpoint_blocks(recurrent, engine, rules),
     )
     state_page = block_size * token_bytes if attention else state
     buckets = fill_buckets(layers, engine, rules, dtype, mode, block_size, state_page)
@@ -174,46 +186,6 @@ def check_layers(layers: tuple[Layers, ...], engine: Engine, rules: Rules) -> No
         raise AeliusError("version", engine.version, "0.17 or newer for full attention of more than one size")
 
 
-def cache_mode(engine: Engine, rules: Rules, recurrent: bool, attention: bool) -> str:
-    """The mode in which recurrent state is cached: none without prefix caching, else as set, else align."""
-    caching = engine.enable_prefix_caching
-    if caching is None:
-        caching = attention and rules.hybrid_prefix_caching
-    if not recurrent or not caching:
-        return "none"
-    return "align" if engine.mamba_cache_mode in (None, "none") else str(engine.mamba_cache_mode)
-
-
-def state_bytes(recurrent: list[Recurrent], model: Model, engine: Engine, rules: Rules) -> int:
-    """Bytes of one recurrent layer's state on one card, 0 without such layers; refuses layers that differ."""
-    sizes = {one_state(layer, model, engine, rules) for layer in recurrent}
-    if len(sizes) > 1:
-        raise AeliusError("layers", sorted(sizes), "recurrent layers whose states have one size")
-    return sizes.pop() if sizes else 0
-
-
-def one_state(layer: Recurrent, model: Model, engine: Engine, rules: Rules) -> int:
-    if model.dtype is None and layer.conv_dtype is None:
-        raise AeliusError(
-            "Model.dtype", None, f"the model's dtype, that {type(layer).__name__} keeps its state in"
-        )
-    drafts = engine.num_speculative_tokens
-    if isinstance(layer, KimiDelta) and not rules.drafts_widen_kda:
-        drafts = 0
-    size = layer.state_bytes(model.dtype, engine.tensor_parallel_size, drafts)
-    asked = engine.mamba_ssm_cache_dtype
-    if asked is None:
-        return size
-    dtype = dtypes.known(asked)
-    if dtype not in ("fp32", "fp16") and not (dtype == "bf16" and rules.bf16_state):
-        names = "float32, float16" + (", bfloat16" if rules.bf16_state else " (bfloat16 from 0.22)")
-        raise AeliusError("mamba_ssm_cache_dtype", asked, f"one that vLLM {engine.version} takes: {names}")
-    if isinstance(layer, KimiDelta):
-        return size  # fp32 whatever is asked (kda_state_dtype)
-    was = dtypes.element_bytes(layer.state_dtype or model.dtype, "state_dtype")
-    return size + layer.state_elements(engine.tensor_parallel_size) * (dtypes.element_bytes(dtype) - was)
-
-
 def attention_bytes(attention: list[Layers], dtype: str, cards: int, hybrid: bool) -> int:
     """Bytes of a token in one attention layer on one card; in a hybrid all attention layers must agree."""
     sizes = [layer.token_bytes(dtype, cards) for layer in attention]
@@ -248,7 +220,12 @@ def block_sizes(
         align = max(align, rules.mla_hybrid_least)
     if mode == "all":
         align = lcm(recurrent[0].mode_all_chunk, align)
+    if mode == "align" and exports_checkpoints(recurrent, engine, rules):
+        align = lcm(align, GDN_CHECKPOINT_ALIGNMENT)
     block_size = align * ceil_div(state, align * token_bytes)
+    if rules.whole_kernels:
+        smallest = kernel or DEFAULT_BLOCK_SIZE
+        block_size = ceil_div(block_size, smallest) * smallest
     return align, max(block_size, asked or DEFAULT_BLOCK_SIZE)
 
 
@@ -267,6 +244,14 @@ def in_flight(engine: Engine, rules: Rules, layers: tuple[Layers, ...]) -> int:
             f"a number of tokens: {kind} layers hold a batch beside their window",
         )
     return rules.in_flight_batches * engine.max_num_batched_tokens
+
+
+def window_block(engine: Engine, rules: Rules, block_size: int) -> int:
+    """The block [tokens] that window layers start from."""
+    kernel = engine.kernel_block_size or DEFAULT_BLOCK_SIZE
+    if rules.window_block == "whole kernels":
+        return max(kernel, block_size // kernel * kernel)
+    return kernel if rules.window_block == "kernel" else block_size
 
 
 def planned_format(layer: Layers, dtype: str, rules: Rules) -> str:
@@ -290,6 +275,7 @@ def fill_buckets(
     """Layers of the same spec together, in the order in which they come."""
     buckets: dict[tuple[object, ...], Bucket] = {}
     cards = engine.tensor_parallel_size
+    promoted = not engine.hybrid_kv_cache_manager and any(layer.table_key() == ("full",) for layer in layers)
 
     def add(layer: Layers, key: tuple[object, ...], page_size_bytes: int, size: int) -> None:
         bucket = buckets.get(key)
@@ -303,12 +289,8 @@ def fill_buckets(
             add(layer, key, state_page, engine.max_model_len if mode == "none" else block_size)
             continue
         size = block_size
-        if (
-            rules.window_block_is_kernels
-            and isinstance(layer, SlidingWindow)
-            and engine.hybrid_kv_cache_manager
-        ):
-            size = engine.kernel_block_size or DEFAULT_BLOCK_SIZE
+        if isinstance(layer, SlidingWindow) and not promoted:
+            size = window_block(engine, rules, block_size)
         kept = planned_format(layer, dtype, rules)
         add(layer, key, size * layer.token_bytes(kept, cards), size)
         if isinstance(layer, MLA) and layer.index_head_dim:

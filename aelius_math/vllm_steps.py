@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from aelius_math.cache import MLA, Recurrent, heads_per_card
+from aelius_math.cache import MLA, GatedDeltaNet, KimiDelta, Recurrent, heads_per_card
+from aelius_math.vllm_engine import Engine
 from aelius_math.vllm_groups import Table
+from aelius_math.vllm_versions import Rules
 
 if TYPE_CHECKING:
     from aelius_math.vllm import Pool
@@ -139,7 +141,7 @@ def rule(pool: Pool, table: Table) -> str:
     if layer.recurrent:
         return {
             "none": "1 + num_speculative_tokens",
-            "align": "2 + num_speculative_tokens",
+            "align": f"{2 + pool.plan.request.checkpoint_blocks} + num_speculative_tokens",
             "all": "cdiv(max_model_len, B)"
             + (" + num_speculative_tokens" if pool.plan.rules.drafts_in_mode_all else ""),
         }[pool.plan.mode]
@@ -149,13 +151,29 @@ def rule(pool: Pool, table: Table) -> str:
     }.get(layer.vllm_spec, "cdiv(max_model_len, B)")
 
 
+def prefill_notes(recurrent: list[Recurrent], engine: Engine, rules: Rules) -> list[str]:
+    """Where the card decides which prefill kernel runs, and so how many blocks are set aside, and none was stated."""
+    found = []
+    if rules.gdn_checkpoint and engine.gdn_prefill_backend is None and any(isinstance(layer, GatedDeltaNet) for layer in recurrent):
+        found.append(
+            "Planned for the Triton prefill of Gated DeltaNet. On Hopper, and with CUDA 13 on Blackwell, the engine takes "
+            "FlashInfer's, which aligns to 64 and sets one block more aside in each group: state gdn_prefill_backend."
+        )
+    if rules.kda_checkpoint and engine.kda_prefill_backend is None and any(isinstance(layer, KimiDelta) for layer in recurrent):
+        found.append(
+            "Planned for the Triton prefill of Kimi Delta Attention. On Hopper and Blackwell the engine may take FlashKDA's, "
+            "which sets one block more aside in each group: state kda_prefill_backend."
+        )
+    return found
+
+
 def notes(pool: Pool) -> tuple[str, ...]:
     """What a reader should know beside the numbers."""
     engine, plan = pool.engine, pool.plan
     found = []
-    if not plan.rules.verified:
-        found.append(f"vLLM {engine.version} is unverified: planned by the rules of 0.28.")
     recurrent = [layer for layer in pool.model.layers if isinstance(layer, Recurrent)]
+    if plan.mode == "align":
+        found += prefill_notes(recurrent, engine, plan.rules)
     if plan.mode == "all" and not all(layer.offers_mode_all for layer in recurrent):
         found.append("A what-if: for these layers the engine falls back from mode all to mode align.")
     if plan.dtype == "fp8" and any(

@@ -1,9 +1,8 @@
 """What each release of vLLM does, in one table: the rules of the planner that have changed since 0.17.
 
-Read in the sources of the releases 0.17.0, 0.18.0, 0.19.0, 0.20.0 to 0.20.2, 0.21.0, 0.22.0, 0.23.0, 0.24.0, 0.25.0,
-0.25.1, 0.26.0, 0.27.0, 0.27.1, 0.28.0 and 0.29.0: vllm/v1/core/kv_cache_utils.py, vllm/v1/kv_cache_interface.py,
-vllm/config/vllm.py, vllm/config/cache.py, vllm/platforms/interface.py and, before 0.20,
-vllm/model_executor/models/config.py.
+Read in the sources of RELEASES: vllm/v1/core/kv_cache_utils.py (from 0.33 kv_cache_planning.py beside it),
+vllm/v1/kv_cache_interface.py, vllm/config/vllm.py, vllm/config/cache.py, vllm/platforms/interface.py (before 0.20
+vllm/model_executor/models/config.py), and get_kv_cache_spec of the layers in vllm/model_executor/layers/.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from typing import NamedTuple
 from aelius_math.units import AeliusError
 
 FIRST = (0, 17, 0)
-UNVERIFIED = (0, 29, 0)
-EXPECTED = (
-    'a release from "0.17.0" to "0.28.0" (0.29 unverified; older ones for one kind of full attention only)'
-)
+RELEASES = (
+    "0.33.0", "0.32.0", "0.31.0", "0.30.0", "0.29.0", "0.28.0", "0.27.1", "0.27.0", "0.26.0", "0.25.1", "0.25.0", "0.24.0",
+    "0.23.0", "0.22.0", "0.21.0", "0.20.2", "0.20.1", "0.20.0", "0.19.0", "0.18.0", "0.17.0",
+)  # fmt: skip
+"""The releases whose planner was read, the newest first."""
+EXPECTED = f'a release from "0.17.0" to "{RELEASES[0]}" (older ones for one kind of full attention only)'
 
 
 class Rules(NamedTuple):
@@ -25,50 +26,65 @@ class Rules(NamedTuple):
 
     group_factor              the largest bucket below this many times the smallest: groups of its size, padded
     checks_all_groups         no: the fit check looks at the first group only
+    checks_null_block         a request must fit beside the null block
     tokens_from_concurrency   the logged tokens; no: num_blocks // groups * smallest block
     override_plans            num_gpu_blocks_override replaces the memory in the fit check too
     drafts_in_mode_all        mode "all" counts the draft tokens' blocks
     pads_attention            an attention page that does not divide the largest is padded to it
     pads_state                a state page is padded again when a drafter's page is larger
-    window_block_is_kernels   window layers start from the backend's smallest block, not from --block-size
+    window_block              window layers start from --block-size ("asked"), from the backend's smallest block ("kernel"),
+                              or from as many of those as --block-size holds ("whole kernels")
     packs_windows             formats that window layers are planned in as packed; elsewhere a whole byte an element
     promotes_format           the hybrid manager off: layers of these kinds, planned as full, keep the cache's format
     retains_for_mtp           window layers keep k - 1 tokens more when several MTP layers draft
     drafts_widen_kda          the convolution of Kimi Delta Attention grows with the draft tokens
+    drafts_widen_short        so does a gated short convolution
     bf16_state                mamba_ssm_cache_dtype may be bfloat16
+    kda_state_is_set          mamba_ssm_cache_dtype counts for Kimi Delta Attention, as float32 or bfloat16
+    mode_all                  mamba_cache_mode may be all
+    kda_checkpoint            align: one block more for Kimi Delta Attention with the FlashKDA prefill
+    mamba2_checkpoint         align: one block more for Mamba 2
+    gdn_checkpoint            align: one block more for Gated DeltaNet with the FlashInfer prefill, and its alignment
     caps_max_num_seqs         recurrent layers: the engine aborts where max_num_seqs exceeds the blocks (CUDA graphs on)
     in_flight_batches         batches that window and chunk layers hold at a time (async scheduling on, one stage)
     align_follows_block_size  a hybrid's alignment is at least --block-size
+    whole_kernels             a hybrid's block is a multiple of the backend's smallest
     mla_hybrid_kernel         smallest block of the backend, for hybrids with MLA
     mla_hybrid_least          the least alignment that the engine takes for those
     hybrid_prefix_caching     its default for models with recurrent and attention layers
     formats                   kv_cache_dtype, by the names of aelius_math.dtypes
     old                       before the first release whose planner was read
-    verified                  compared with the engine's own code
     """
 
     group_factor: tuple[int, int]
     checks_all_groups: bool
+    checks_null_block: bool
     tokens_from_concurrency: bool
     override_plans: bool
     drafts_in_mode_all: bool
     pads_attention: bool
     pads_state: bool
-    window_block_is_kernels: bool
+    window_block: str
     packs_windows: frozenset[str]
     promotes_format: frozenset[str]
     retains_for_mtp: bool
     drafts_widen_kda: bool
+    drafts_widen_short: bool
     bf16_state: bool
+    kda_state_is_set: bool
+    mode_all: bool
+    kda_checkpoint: bool
+    mamba2_checkpoint: bool
+    gdn_checkpoint: bool
     caps_max_num_seqs: bool
     in_flight_batches: int
     align_follows_block_size: bool
+    whole_kernels: bool
     mla_hybrid_kernel: int
     mla_hybrid_least: int
     hybrid_prefix_caching: bool
     formats: frozenset[str]
     old: bool
-    verified: bool
 
 
 PLAIN = frozenset({"bf16", "fp16", "fp8", "fp8_ds_mla"})
@@ -106,26 +122,33 @@ def at(numbers: tuple[int, int, int]) -> Rules:
     return Rules(
         group_factor=(3, 2) if since((0, 18, 0)) else (5, 4),
         checks_all_groups=since((0, 19, 0)),
+        checks_null_block=since((0, 29, 0)),
         tokens_from_concurrency=since((0, 20, 1)),
         override_plans=since((0, 20, 1)),
         drafts_in_mode_all=since((0, 22, 0)),
         pads_attention=since((0, 24, 0)),
         pads_state=since((0, 26, 0)),
-        window_block_is_kernels=since((0, 25, 0)),
+        window_block="whole kernels" if since((0, 30, 0)) else "kernel" if since((0, 25, 0)) else "asked",
         packs_windows=INT4 if since((0, 28, 0)) else SCALED if since((0, 21, 0)) else SCALED - {"nvfp4"},
         promotes_format=BOTH_PROMOTED if since((0, 28, 0)) else WINDOWS_PROMOTED if since((0, 21, 0)) else frozenset(),
         retains_for_mtp=since((0, 28, 0)),
         drafts_widen_kda=since((0, 23, 0)),
+        drafts_widen_short=since((0, 29, 0)),
         bf16_state=since((0, 22, 0)),
+        kda_state_is_set=since((0, 30, 0)),
+        mode_all=not since((0, 32, 0)),
+        kda_checkpoint=since((0, 29, 0)),
+        mamba2_checkpoint=since((0, 32, 0)),
+        gdn_checkpoint=since((0, 33, 0)),
         caps_max_num_seqs=since((0, 20, 0)),
         in_flight_batches=2 if since((0, 26, 0)) else 1,
         align_follows_block_size=since((0, 20, 0)),
+        whole_kernels=since((0, 32, 0)),
         mla_hybrid_kernel=16 if since((0, 20, 0)) else 64,
         mla_hybrid_least=128 if since((0, 27, 0)) else 16,
         hybrid_prefix_caching=since((0, 28, 0)),
         formats=INT4 if since((0, 25, 0)) else SCALED if since((0, 20, 0)) else PLAIN,
         old=numbers < FIRST,
-        verified=numbers < UNVERIFIED,
     )
 
 
@@ -140,7 +163,7 @@ def possible(version: str) -> tuple[Rules, ...]:
     [False, True]
     """
     numbers, prerelease = parse(version)
-    if numbers >= (UNVERIFIED[0], UNVERIFIED[1] + 1, 0):
+    if numbers[:2] > parse(RELEASES[0])[0][:2]:
         raise AeliusError("version", version, EXPECTED)
     if not prerelease:
         return (at(numbers),)

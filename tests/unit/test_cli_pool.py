@@ -79,7 +79,7 @@ def test_every_field_of_engine_has_its_flag():
         (("size 2", "size 3"), "tensor_parallel_size"),
         (("size 2", "size 0"), "tensor_parallel_size"),
         (("Qwen3.8-27B", "no-such-model"), "CONFIG"),
-        (("--enable", "--vllm-version 0.30.0 --enable"), "version"),
+        (("--enable", "--vllm-version 0.99.0 --enable"), "version"),
         (("--enable", "--vllm-version 0.20.1rc1 --enable"), "version"),
         (("--enable", "--vllm-version 0.16.0 --enable"), "version"),
         (("--enable", "--pipeline-parallel-size 2 --enable"), "pipeline_parallel_size"),

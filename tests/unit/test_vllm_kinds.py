@@ -63,7 +63,7 @@ def test_every_kind_takes_one_card_and_no_draft_where_none_is_stated(kind):
 
 
 def test_a_request_is_nothing_in_flight_no_draft_and_no_caching_unless_stated():
-    assert Request() == (0, 0, 0, "none", True)
+    assert Request() == (0, 0, 0, "none", True, 0)
 
 
 def test_a_window_holds_the_window_and_what_is_in_flight():

@@ -45,7 +45,7 @@ def models(draw, state=True):
 @st.composite
 def engines(draw, **fixed):
     drawn = {
-        "version": draw(st.sampled_from(["0.19.0", "0.20.0", "0.22.0", "0.25.1", "0.26.0", "0.28.0"])),
+        "version": draw(st.sampled_from(["0.19.0", "0.20.0", "0.22.0", "0.25.1", "0.26.0", "0.28.0", "0.29.0", "0.33.0"])),
         "kv_cache_dtype": draw(st.sampled_from(["auto", "fp8"])),
         "max_model_len": draw(LENGTHS),
         "max_num_batched_tokens": draw(st.sampled_from([2048, 8192])),
@@ -76,7 +76,7 @@ def test_a_pool_never_takes_more_than_is_available_and_leaves_less_than_a_block(
         used = pool.num_blocks * pool.block_size_bytes
         assert used <= available < used + pool.block_size_bytes
         assert pool.usable_blocks == pool.num_blocks - 1
-        assert pool.blocks_per_request == pool.blocks(engine.max_model_len) <= pool.num_blocks
+        assert pool.blocks_per_request == pool.blocks(engine.max_model_len) <= pool.num_blocks - pool.plan.null_blocks
 
 
 @given(models(), engines(), BYTES)

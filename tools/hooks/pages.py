@@ -31,10 +31,10 @@ def on_startup(command: str, dirty: bool) -> None:
 
 def on_config(config: MkDocsConfig) -> None:
     """What stands at the foot of every page is what the package itself says of its rules."""
-    first, beyond = (".".join(map(str, version)) for version in (vllm_versions.FIRST, vllm_versions.UNVERIFIED))
+    first, newest = vllm_versions.RELEASES[-1], vllm_versions.RELEASES[0]
     builds = " and ".join(f"of {build.date}" for build in BUILDS.values())
     config.extra["verified"] = (
-        f"Checked against the engines' own code: vLLM from {first} on, before {beyond}; llama.cpp, the builds {builds}. Any other is inferred or refused."
+        f"Checked against the engines' own code: vLLM from {first} to {newest}; llama.cpp, the builds {builds}. Any other is inferred or refused."
     )
 
 

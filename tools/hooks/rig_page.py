@@ -35,8 +35,6 @@ PAGE = "rig.md"
 LICENCES = """Pyodide (https://pyodide.org), {version}: Mozilla Public License 2.0, source at https://github.com/pyodide/pyodide.
 In it CPython and its standard library: Python Software Foundation License 2.
 """
-VERSIONS = ("0.29.0", "0.28.0", "0.27.1", "0.27.0", "0.26.0", "0.25.1", "0.25.0", "0.24.0", "0.23.0", "0.22.0", "0.21.0", "0.20.2", "0.20.1", "0.20.0",
-            "0.19.0", "0.18.0", "0.17.0")  # fmt: skip
 DTYPES = ("auto", "fp8", "bfloat16", "float16", "int8_per_token_head", "fp8_per_token_head", "int4_per_token_head", "nvfp4", "fp8_ds_mla")
 
 
@@ -81,7 +79,7 @@ def data(page: Page, files: Files) -> dict[str, Any]:
     for file in files:
         if file.src_uri.startswith("notebooks/") and file.src_uri.endswith(".ipynb"):
             notes[Path(file.src_uri).stem] = file.url_relative_to(page.file)
-    for version in VERSIONS:
+    for version in vllm_versions.RELEASES:
         vllm_versions.possible(version)
     return {
         "folder": get_relative_url("assets/pyodide/", page.url),
@@ -93,7 +91,7 @@ def data(page: Page, files: Files) -> dict[str, Any]:
         "lists": {
             "model": [[name, f"{catalogue.entry(name)['repository']}"] for name in catalogue.names()],
             "card": [[key, card.name] for key, card in rig.cards().items()],
-            "version": [[version, version] for version in VERSIONS],
+            "version": [[version, version] for version in vllm_versions.RELEASES],
             "kv_cache_dtype": [[name, name] for name in DTYPES],
             "type": [[name, name] for name in CACHE_TYPES],
             "build": [[build.name, f"{build.date}, {build.commit}"] for build in BUILDS.values()],
