@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "engine")]
 
 # The same examples at every run, and no clock: a run of the tests says something of the code alone. New examples: make fuzz.
 settings.register_profile("aelius", derandomize=True, deadline=None)

@@ -1,316 +1,229 @@
 """Runs vLLM's own planner, from an unpacked source release, without torch and without a GPU.
 
-    python tests/engine/vllm_planner.py DIR VERSION < cases.jsonl > planned.jsonl
+    python tests/engine/vllm_planner.py DIR < cases.jsonl > planned.jsonl
 
-DIR holds the release's `vllm/` folder (the sdist, unpacked). What runs is the engine's: kv_cache_utils.py
-(get_kv_cache_configs and the functions under it), kv_cache_interface.py (the spec classes), from 0.20 on
-_align_hybrid_block_size of platforms/interface.py, and the backends' customize_spec where the release has it. Stubs:
-torch (dtypes with their sizes), and every other module of vllm, as an empty object. The configuration is a plain object
-with the fields that the planner reads.
-
-A case is a JSON object: available (bytes), max_model_len, in_flight (tokens), mode, drafts, block_size, kernel,
-manager (hybrid manager on), override, retained, layers. A layer: spec (class name), n, and for attention heads, head,
-head_v, dtype_bytes, quant, window or chunk; for recurrent layers shapes [[...], ...] and bytes [...]; block ("kernel" or
-"config").
+DIR holds the release's `vllm/` folder (the sdist, unpacked), 0.28 or newer. A case is one of tests/golden/vllm_planner.json
+without `planned`; its answer is that field. What runs is the engine's: the planner (v1/core/kv_cache_utils.py, from 0.33
+kv_cache_planning.py), the spec classes (v1/kv_cache_interface.py), _align_hybrid_block_size (platforms/interface.py), and
+by tests/engine/vllm_layers.py what the layers and the backends give the planner. Stubs: tests/engine/vllm_stubs.py. The
+configuration is a plain object with the fields that the planner reads.
 """
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
+import importlib
 import json
 import sys
 import types
+from itertools import groupby
 from pathlib import Path
-from unittest.mock import MagicMock
 
-REAL = (
-    "vllm.v1.core.kv_cache_utils",
-    "vllm.v1.kv_cache_interface",
-    "vllm.v1.kv_cache_spec_registry",
-    "vllm.v1.kv_cache_layout",
-    "vllm.utils.math_utils",
-    "vllm.platforms.interface",
-    "vllm.model_executor.models.config",
-)
+from vllm_layers import RECURRENT, Layers
+from vllm_stubs import DTYPES, Finder
 
-
-class DType:
-    """A torch dtype as the planner sees it: its size."""
-
-    def __init__(self, itemsize: int) -> None:
-        self.itemsize = itemsize
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DType) and other.itemsize == self.itemsize
-
-    def __hash__(self) -> int:
-        return self.itemsize
-
-    def __deepcopy__(self, memo: object) -> DType:
-        return self
-
-
-DTYPES = {1: DType(1), 2: DType(2), 4: DType(4)}
-
-
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads the real files of REAL from DIR; any other module of vllm or torch is an empty object."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] not in ("vllm", "torch", "cbor2", "regex", "psutil", "prometheus_client"):
-            return None
-        if name in REAL:
-            file = self.root / (name.replace(".", "/") + ".py")
-            if file.exists():
-                return importlib.machinery.ModuleSpec(
-                    name, importlib.machinery.SourceFileLoader(name, str(file))
-                )
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec):
-        module = Stub(spec.name)
-        module.__path__ = []
-        return module
-
-    def exec_module(self, module):
-        name = module.__name__
-        if name == "vllm.utils.torch_utils":
-            module.get_dtype_size = lambda dtype: dtype.itemsize
-            module.nvfp4_kv_cache_full_dim = lambda head: head // 2 + head // 16
-            names = ("float16", "bfloat16", "float32"), ("fp8", "fp8_e4m3", "int8_per_token_head")
-            module.STR_DTYPE_TO_TORCH_DTYPE = {n: DTYPES[4 if n == "float32" else 2] for n in names[0]}
-            one_byte = (*names[1], "fp8_per_token_head", "int4_per_token_head", "nvfp4", "fp8_ds_mla")
-            module.STR_DTYPE_TO_TORCH_DTYPE |= {n: DTYPES[1] for n in one_byte}
-        if name == "vllm.v1.attention.backend":
-            module.MultipleOf = type(
-                "MultipleOf", (), {"__init__": lambda self, base: setattr(self, "base", base)}
-            )
-        if name == "torch":
-            module.float32, module.float16, module.bfloat16, module.uint8 = (
-                DTYPES[4],
-                DTYPES[2],
-                DTYPES[2],
-                DTYPES[1],
-            )
-            module.dtype = DType
-        if name == "vllm.platforms":  # not a Blackwell card, that 0.17 aligns otherwise
-            module.current_platform = types.SimpleNamespace(is_device_capability_family=lambda family: False)
-        if name == "vllm.utils.mem_utils":
-            module.format_gib = lambda size: f"{size / 2**30:.2f}"
-
-
-class Stub(types.ModuleType):
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        value = MagicMock(name=f"{self.__name__}.{name}")
-        setattr(self, name, value)
-        return value
+DRAFTLESS = ("ngram", "suffix")
+OWN = ("FullAttentionSpec", "SlidingWindowSpec", "ChunkedLocalAttentionSpec", "MambaSpec", "MLAAttentionSpec")
 
 
 class Run:
     """One release's planner."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
         sys.meta_path.insert(0, Finder(root))
         self.utils = importlib.import_module("vllm.v1.core.kv_cache_utils")
+        self.planning = self.utils
+        if (root / "vllm/v1/core/kv_cache_planning.py").exists():  # from 0.33
+            self.planning = importlib.import_module("vllm.v1.core.kv_cache_planning")
         self.specs = importlib.import_module("vllm.v1.kv_cache_interface")
-        registry = getattr(self.utils, "KVCacheSpecRegistry", None)
-        if registry is not None:  # the engine does this beside its cache managers, with the same base classes
-            own = (
-                "FullAttentionSpec",
-                "SlidingWindowSpec",
-                "ChunkedLocalAttentionSpec",
-                "MambaSpec",
-                "MLAAttentionSpec",
-            )
-            for name in own:
-                base = "FullAttentionSpec" if name == "MLAAttentionSpec" else name
-                kind, base_kind = getattr(self.specs, name), getattr(self.specs, base)
-                registry.register(kind, object, uniform_type_base_spec=base_kind)
-
-    def spec(self, layer: dict, case: dict):
-        kind = getattr(self.specs, layer["spec"])
-        if layer["spec"] == "MambaSpec":
-            return kind(
-                block_size=layer["block_size"],
-                shapes=tuple(tuple(shape) for shape in layer["shapes"]),
-                dtypes=tuple(DTYPES[size] for size in layer["bytes"]),
-                page_size_padded=layer["padded"],
-                mamba_cache_mode=case["mode"],
-                num_speculative_blocks=case["drafts"],
-            )
-        fields = {
-            "block_size": layer["block_size"],
-            "num_kv_heads": layer["heads"],
-            "head_size": layer["head"],
-            "dtype": DTYPES[layer["dtype_bytes"]],
-        }
-        known = kind.__dataclass_fields__
-        if "head_size_v" in known and layer["spec"] != "MLAAttentionSpec":
-            fields["head_size_v"] = layer["head_v"]
-        if "kv_quant_mode" in known:
-            fields["kv_quant_mode"] = self.specs.get_kv_quant_mode(layer["quant"])
-        if "cache_dtype_str" in layer:  # index keys have none
-            fields["cache_dtype_str"] = layer["cache_dtype_str"]
-            if layer["cache_dtype_str"] == "fp8_ds_mla" and "state_content_bytes" in known:
-                fields["state_content_bytes"] = 656
-        if "indexes_kv_by_block_stride" in known:
-            fields["indexes_kv_by_block_stride"] = layer["spec"] != "MLAAttentionSpec"
-        if "window" in layer:
-            fields["sliding_window"] = layer["window"]
-        if "chunk" in layer:
-            fields["attention_chunk_size"] = layer["chunk"]
-        return self.customized(kind(**fields), layer)
-
-    def customized(self, spec, layer: dict):
-        """What a backend's customize_spec adds from 0.27 on: scales in each head's content, nvfp4's packed heads."""
-        if (
-            "state_content_bytes" not in type(spec).__dataclass_fields__
-            or spec.state_content_bytes is not None
-        ):
-            return spec
-        replace = importlib.import_module("dataclasses").replace
-        mode, quant = spec.kv_quant_mode, layer["quant"]
-        if mode.is_per_token_head:
-            halves = 2 if quant.startswith("int4") else 1
-            content = spec.head_size // halves + spec.head_size_v // halves
-            return replace(spec, state_content_bytes=content * spec.dtype.itemsize + 2 * 4)
-        if mode.is_nvfp4:
-            head = spec.head_size // 2 + spec.head_size // 16
-            return replace(spec, num_head_slots=2 * spec.num_kv_heads, state_content_bytes=head)
-        return spec
+        self.interface = importlib.import_module("vllm.platforms.interface")
+        self.layout = None
+        if (root / "vllm/v1/kv_cache_layout.py").exists():  # from 0.29; the first that every backend without a wish admits
+            self.layout = importlib.import_module("vllm.v1.kv_cache_layout").KVCacheLayout.LBNHC
+        registry = importlib.import_module("vllm.v1.kv_cache_spec_registry").KVCacheSpecRegistry
+        for name in OWN:  # the engine does this beside its cache managers, with the same base classes
+            base = "FullAttentionSpec" if name == "MLAAttentionSpec" else name
+            kind, base_kind = getattr(self.specs, name), getattr(self.specs, base)
+            registry.register(kind, object, uniform_type_base_spec=base_kind)
+        self.layers = Layers(root)
 
     def plan(self, case: dict) -> dict:
-        layout = None
-        if (self.root / "vllm/v1/kv_cache_layout.py").exists():  # from 0.29; one that every model admits
-            layout = importlib.import_module("vllm.v1.kv_cache_layout").KVCacheLayout.LBNHC
-        config = types.SimpleNamespace(
-            model_config=types.SimpleNamespace(
-                max_model_len=case["max_model_len"], original_max_model_len=case["max_model_len"]
-            ),
-            parallel_config=types.SimpleNamespace(
-                decode_context_parallel_size=1, prefill_context_parallel_size=1
-            ),
-            scheduler_config=types.SimpleNamespace(
-                disable_hybrid_kv_cache_manager=not case["manager"], max_num_batched_tokens=case["in_flight"]
-            ),
-            cache_config=types.SimpleNamespace(
-                num_gpu_blocks_override=case["override"],
-                mamba_cache_mode=case["mode"],
-                block_size=case["block_size"],
-                get_resolved_kv_cache_layout=lambda: layout,
-                prefix_cache_retention_interval=None,
-            ),
-            speculative_config=types.SimpleNamespace(
-                num_speculative_tokens=case["retained"] + 1,
-                use_multi_module_mtp=lambda: case["retained"] > 0,
-                use_eagle=lambda: False,
-            ),
-            kv_transfer_config=None,
-            max_in_flight_tokens=case["in_flight"],
-        )
-        specs = {}
-        for number, layer in enumerate(case["layers"]):
-            for index in range(layer["n"]):
-                specs[f"{number}.{index}"] = self.spec(layer, case)
+        """The planner's answer to a case, in the fields of the golden file."""
+        settings = Settings(case)
+        config = settings.config(self.layout)
         try:
-            planned = self.utils.get_kv_cache_configs(config, [specs], [case["available"]])[0]
+            own = self.specs_of(case["layers"], case, config, settings, align=True)
+            own |= self.specs_of(settings.drafted, case, config, settings, align=False)
+            planned = self.configs(config, own, case["available_bytes"])
         except (ValueError, NotImplementedError, AssertionError) as error:
-            return self.refusal(error)
-        concurrency = self.utils.get_max_concurrency_for_kv_cache_config(config, planned)
-        groups = planned.kv_cache_groups
-        if hasattr(self.utils, "get_kv_cache_capacity"):
-            tokens = self.utils.get_kv_cache_capacity(config, planned)[0]
-        else:  # 0.20.1 to 0.23 log it inside a function that returns nothing
-            tokens = None
-        return {
+            return refusal(error)
+        tokens, concurrency = self.utils.get_kv_cache_capacity(config, planned)
+        groups = [
+            (type(group.kv_cache_spec).__name__, len(group.layer_names), group.kv_cache_spec.block_size)
+            for group in planned.kv_cache_groups
+        ]
+        answer = {
             "num_blocks": planned.num_blocks,
             "max_concurrency": concurrency,
             "tokens": tokens,
-            "groups": [
-                [type(g.kv_cache_spec).__name__, len(g.layer_names), g.kv_cache_spec.block_size]
-                for g in groups
-            ],
+            "groups": [[*group, len(list(alike))] for group, alike in groupby(groups)],
         }
+        return answer | ({"block_size": config.cache_config.block_size} if settings.hybrid else {})
 
-    def block_size(self, case: dict) -> dict:
-        """The engine's own block size for a hybrid: {"kv_cache_dtype", "heads", "head", "mla", "kernel", "shapes", ...}."""
-        state_shapes = [tuple(shape) for shape in case["shapes"]]
+    def configs(self, config: types.SimpleNamespace, specs: dict[str, object], available: int) -> object:
+        if self.planning is self.utils:
+            return self.utils.get_kv_cache_configs(config, [specs], [available])[0]
+        groups = self.planning.get_global_kv_cache_groups(config, [specs])
+        return self.planning.get_kv_cache_configs(config, [specs], [available], groups)[0]
+
+    def specs_of(self, layers: list[dict], case: dict, config, settings: Settings, align: bool) -> dict[str, object]:
+        """One spec for each layer, by name; `align` chooses the block size of a hybrid first, as the engine does."""
+        recurrent = {id(layer): self.layers.recurrent(layer, config, case) for layer in layers if layer["kind"] in RECURRENT}
+        if align:
+            config.layers = list(recurrent.values())
+            if settings.hybrid:
+                self.align(config, case, settings)
+        specs = {}
+        for number, layer in enumerate(layers):
+            if id(layer) in recurrent:
+                made = [recurrent[id(layer)].get_kv_cache_spec(config)]
+            else:
+                made = self.layers.attend(layer, config, case, settings.kernel_of(layer))
+            for index in range(layer["num_layers"]):
+                for part, spec in enumerate(made):
+                    specs[f"{'layer' if align else 'draft'}.{number}.{index}.{part}"] = spec
+        return specs
+
+    def align(self, config, case: dict, settings: Settings) -> None:
+        """The engine's own block size for a hybrid, its recurrent pages' padding, and their block size."""
+        attention = next(layer for layer in case["layers"] if layer["kind"] not in RECURRENT)
+        state = next(layer for layer in case["layers"] if layer["kind"] in RECURRENT)
+        shapes, sizes = self.layers.state(state, case)
         model_class = types.SimpleNamespace(
-            get_mamba_state_shape_from_config=lambda config: state_shapes,
-            get_mamba_state_dtype_from_config=lambda config: tuple(DTYPES[size] for size in case["bytes"]),
+            get_mamba_state_shape_from_config=lambda config: shapes,
+            get_mamba_state_dtype_from_config=lambda config: tuple(DTYPES[size] for size in sizes),
         )
-        registry = types.SimpleNamespace(resolve_model_cls=lambda *args, **kwargs: (model_class, None))
-        importlib.import_module("vllm.model_executor.models").ModelRegistry = registry
-        cache = types.SimpleNamespace(
-            cache_dtype=case["kv_cache_dtype"],
-            block_size=case["asked"] or 16,
-            mamba_block_size=None,
-            user_specified_mamba_block_size=False,
-            mamba_cache_mode=case["mode"],
-            mamba_page_size_padded=None,
-            kv_cache_dtype_skip_layers=[],
-            calculate_kv_scales=False,
-            enable_prefix_caching=case["mode"] != "none",
-        )
-        model = types.SimpleNamespace(
-            dtype=DTYPES[2],
-            use_mla=case["mla"],
-            architecture="toy",
-            max_model_len=1 << 20,
-            get_num_kv_heads=lambda parallel: case["heads"],
-            get_head_size=lambda: case["head"],
-            get_mamba_chunk_size=lambda: case["chunk"],
-            supports_mamba_prefix_caching=True,
-            model="toy",
-        )
-        config = types.SimpleNamespace(
-            cache_config=cache,
-            model_config=model,
-            parallel_config=None,
-            speculative_config=None,
-            attention_config=types.SimpleNamespace(backend=None),
-            scheduler_config=types.SimpleNamespace(enable_chunked_prefill=True),
-        )
-        interface = importlib.import_module("vllm.platforms.interface")
-        if not hasattr(interface.Platform, "_align_hybrid_block_size"):
-            models = importlib.import_module("vllm.model_executor.models.config")
-            models.ModelRegistry = registry
-            models.HybridAttentionMambaModelConfig.verify_and_update_config(config)
-            return {"block_size": cache.block_size}
-        multiple = importlib.import_module("vllm.v1.attention.backend").MultipleOf
-        backend = types.SimpleNamespace(
-            get_supported_kernel_block_sizes=lambda: [multiple(case["kernel"])],
-            customize_spec=lambda spec: self.customized(spec, {"quant": case["kv_cache_dtype"]}),
-        )
-        interface.Platform._align_hybrid_block_size(config, backend)
-        return {"block_size": cache.block_size}
+        models = importlib.import_module("vllm.model_executor.models")
+        models.ModelRegistry = types.SimpleNamespace(resolve_model_cls=lambda *args, **kwargs: (model_class, None))
+        abstract = importlib.import_module("vllm.model_executor.layers.mamba.abstract")
+        abstract.get_mamba_prefill_checkpoint_alignment = self.layers.alignment
+        mla = attention["kind"] == "MLA"
+        cards = case["engine"].get("tensor_parallel_size", 1)
+        model = config.model_config
+        model.use_mla = mla
+        model.get_num_kv_heads = lambda parallel: 1 if mla else max(1, attention["num_kv_heads"] // cards)
+        head = attention["kv_lora_rank"] + attention["qk_rope_head_dim"] if mla else attention["head_size"]
+        model.get_head_size = lambda: head
+        model.get_mamba_chunk_size = lambda: chunk(state)
+        backend = self.layers.backend(case["engine"].get("kv_cache_dtype", "auto"), settings.kernel_of(attention), mla)
+        platform = type("Platform", (self.interface.Platform,), {"_find_non_ssm_backends": classmethod(lambda cls, config: [backend])})
+        platform._align_hybrid_block_size(config, backend)
 
-    @staticmethod
-    def refusal(error: Exception) -> dict:
-        text = str(error)
-        if "KV cache is needed" not in text.replace("\n", " "):
-            return {"error": "other", "text": text[:120]}
-        longest = text.partition("estimated maximum model length is ")[2].partition(".")[0]
-        needed = text.partition("), (")[2].partition(" ")[0]
-        return {
-            "error": "not enough",
-            "estimated_max_model_len": int(longest or 0),
-            "needed_gib": float(needed),
-        }
+
+class Settings:
+    """A case's settings as the engine's configuration has them after its own checks."""
+
+    def __init__(self, case: dict) -> None:
+        self.engine = engine = case["engine"]
+        self.drafts = engine.get("num_speculative_tokens", 0)
+        method = engine.get("speculative_method") or ("draft" if "draft" in engine else "mtp")
+        self.drafted = engine.get("draft", case["mtp_layers"]) if self.drafts and method not in DRAFTLESS else []
+        self.several_mtp = method == "mtp" and sum(layer["num_layers"] for layer in self.drafted) > 1
+        recurrent = [layer["kind"] in RECURRENT for layer in case["layers"]]
+        self.hybrid = any(recurrent) and not all(recurrent)
+        mla = any(layer["kind"] == "MLA" for layer in case["layers"])
+        usual = 64 if mla and not self.hybrid else 16
+        self.kernel = engine.get("kernel_block_size") or 16
+        self.mla_kernel = engine.get("kernel_block_size") or usual
+        if not self.hybrid:
+            self.kernel, self.mla_kernel = max(self.kernel, 16), max(self.mla_kernel, usual)
+        asked = engine.get("mamba_cache_mode") or "align"
+        caching = engine.get("enable_prefix_caching")
+        caching = self.hybrid if caching is None else caching  # on by default, for hybrids from 0.28
+        self.mode = ("align" if asked == "none" else asked) if any(recurrent) and caching else "none"
+        self.block_size = engine.get("block_size") or (16 if self.hybrid else self.mla_kernel if mla else self.kernel)
+        kept = engine.get("kv_cache_dtype", "auto")
+        self.cache_dtype = "auto" if kept in ("bf16", "fp16") else kept
+
+    def kernel_of(self, layer: dict) -> int:
+        """The smallest block of the backend that a layer runs on."""
+        return self.mla_kernel if layer["kind"] == "MLA" else self.kernel
+
+    def config(self, layout: object) -> types.SimpleNamespace:
+        """The fields of VllmConfig that the planner and the layers read."""
+        engine, limit = self.engine, self.engine["max_model_len"]
+        batch = 2 * engine.get("max_num_batched_tokens", 0)  # two batches in flight: async scheduling on, one stage
+        speculative = types.SimpleNamespace(
+            num_speculative_tokens=self.drafts,
+            use_multi_module_mtp=lambda: self.several_mtp,
+            use_eagle=lambda: False,
+            use_eagle_block_drop=lambda: False,
+        )
+        return types.SimpleNamespace(
+            layers=[],
+            num_speculative_tokens=self.drafts,
+            num_prefill_lookahead_tokens=self.drafts if self.several_mtp else min(self.drafts, 1),
+            max_in_flight_tokens=batch,
+            model_config=types.SimpleNamespace(
+                max_model_len=limit,
+                original_max_model_len=limit,
+                dtype=DTYPES[2],
+                architecture="toy",
+                supports_mamba_prefix_caching=True,
+                supports_kv_cache_grouping=False,
+            ),
+            parallel_config=types.SimpleNamespace(
+                tensor_parallel_size=engine.get("tensor_parallel_size", 1),
+                decode_context_parallel_size=1,
+                prefill_context_parallel_size=1,
+                pipeline_parallel_size=1,
+            ),
+            scheduler_config=types.SimpleNamespace(
+                disable_hybrid_kv_cache_manager=not engine.get("hybrid_kv_cache_manager", True),
+                max_num_batched_tokens=batch,
+                enable_chunked_prefill=True,
+            ),
+            cache_config=types.SimpleNamespace(
+                cache_dtype=self.cache_dtype,
+                block_size=self.block_size,
+                num_gpu_blocks_override=engine.get("num_gpu_blocks_override"),
+                mamba_cache_mode=self.mode,
+                mamba_block_size=limit if self.mode == "none" else self.block_size,
+                user_specified_mamba_block_size=False,
+                mamba_page_size_padded=None,
+                skip_page_size_padded=None,
+                kv_cache_dtype_skip_layers=[],
+                prefix_match_unit=None,
+                use_kda_recoverssm=False,
+                use_replayssm=False,
+                prefix_cache_retention_interval=None,
+                get_resolved_kv_cache_layout=lambda: layout,
+            ),
+            attention_config=types.SimpleNamespace(hisparse_config=None, backend=None),
+            speculative_config=speculative if self.drafts else None,
+            kv_transfer_config=None,
+        )
+
+
+def chunk(layer: dict) -> int:
+    """Tokens that mode "all" aligns to (config/model.py, get_mamba_chunk_size)."""
+    if layer["kind"] == "Mamba2":
+        return layer.get("chunk_size", 256)
+    return 64 if layer["kind"] in ("GatedDeltaNet", "KimiDelta") else 2048
+
+
+def refusal(error: Exception) -> dict:
+    text = str(error)
+    if "KV cache is needed" not in text.replace("\n", " "):
+        return {"error": "other", "text": text[:120]}
+    longest = text.partition("estimated maximum model length is ")[2].partition(".")[0]
+    needed = text.partition("), (")[2].partition(" ")[0]
+    return {"error": "not enough", "estimated_max_model_len": int(longest or 0), "needed_gib": float(needed)}
 
 
 def main() -> None:
     run = Run(Path(sys.argv[1]))
     for line in sys.stdin:
-        case = json.loads(line)
-        print(json.dumps(run.block_size(case) if "shapes" in case else run.plan(case)), flush=True)
+        print(json.dumps(run.plan(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
