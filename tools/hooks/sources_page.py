@@ -37,7 +37,7 @@ def listed() -> list[File]:
     """Every file of tools/sources.toml."""
     files = []
     for engine, table in tomllib.loads((ROOT / "tools" / "sources.toml").read_text(encoding="utf-8")).items():
-        revisions = dict.fromkeys(table["files"], table.get("revision", "")) | table.get("older", {})
+        revisions = dict.fromkeys(table["files"], table.get("revision", "")) | table.get("elsewhere", {})
         for path, revision in sorted(revisions.items()):
             linked = "repository" in table and "NAME" not in path
             files.append(File(engine, path, f"{table['repository']}/blob/{revision}/{path}" if linked else None, revision))
@@ -72,7 +72,7 @@ def engine_files() -> str:
         rows = []
         for file in files:
             if file.engine == engine:
-                version = f" ({file.revision})" if file.path in table.get("older", {}) else ""
+                version = f" ({file.revision})" if file.path in table.get("elsewhere", {}) else ""
                 rows.append((linked(file.path, file.address) + version, ", ".join(f"<code>{stem}</code>" for stem in sorted(leaning[file]))))
         parts.append(f'<h3 id="engine-{engine}">{escape(table["title"])}</h3><p>Read {escape(table["read"])}.</p>' + table_of(("file", "what rests on it"), rows))
     return "".join(parts)
