@@ -76,17 +76,20 @@ def every(period: int, *fields: str, most: str = "sliding_attention", at: int = 
     return kinds
 
 
+def ropes(f: Fields, n: int) -> Sequence[int]:
+    """For each layer, 1 where it has a rope, 0 where not: no_rope_layers, or every no_rope_layer_interval-th (4) has none."""
+    if f.raw("no_rope_layers"):
+        return f.counts("no_rope_layers", n, least=0, most=1)
+    step = f.count("no_rope_layer_interval", default=4)
+    return [int((index + 1) % step != 0) for index in range(n)]
+
+
 def llama4_kinds(f: Fields, n: int) -> Sequence[str]:
     """no_rope_layers has 0 for the full layers; absent or empty, every no_rope_layer_interval-th is full (4).
     No attention_chunk_size: all are full."""
     if not f.has("attention_chunk_size"):
         return all_full(f, n)
-    if f.raw("no_rope_layers"):
-        ropes = f.counts("no_rope_layers", n, least=0, most=1)
-    else:
-        step = f.count("no_rope_layer_interval", default=4)
-        ropes = [int((index + 1) % step != 0) for index in range(n)]
-    return ["chunked_attention" if rope else "full_attention" for rope in ropes]
+    return ["chunked_attention" if rope else "full_attention" for rope in ropes(f, n)]
 
 
 def mimo_pattern(f: Fields, n: int) -> Sequence[str]:
@@ -123,12 +126,7 @@ def smollm3_kinds(f: Fields, n: int) -> Sequence[str]:
     """SmolLM3: with use_sliding_window the layers without rope slide, every no_rope_layer_interval-th (4)."""
     if not (f.flag("use_sliding_window", False) and f.has("sliding_window")):
         return all_full(f, n)
-    if f.raw("no_rope_layers"):
-        ropes = f.counts("no_rope_layers", n, least=0, most=1)
-    else:
-        step = f.count("no_rope_layer_interval", default=4)
-        ropes = [int((index + 1) % step != 0) for index in range(n)]
-    return ["full_attention" if rope else "sliding_attention" for rope in ropes]
+    return ["full_attention" if rope else "sliding_attention" for rope in ropes(f, n)]
 
 
 def qwen2_moe_kinds(f: Fields, n: int) -> Sequence[str]:
