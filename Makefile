@@ -93,8 +93,8 @@ picture: site $(browser) ## take the README's picture of the site (needs Chromiu
 audit: site $(browser) $(audit) ## Lighthouse over the built site, beside the budgets (RUNS=1 for a quick look)
 	@$(run) tools/audit/run.py --runs $(or $(RUNS),5)
 
-requirements: $(python) ## resolve requirements.in anew into requirements.txt
-	@.venv/bin/uv pip compile requirements.in -o requirements.txt --upgrade --universal --python-version 3.11 \
+requirements: $(python) ## resolve requirements.in anew into requirements.txt (KEEP=1: keep each pin that still serves)
+	@.venv/bin/uv pip compile requirements.in -o requirements.txt $(if $(KEEP),,--upgrade) --universal --python-version 3.11 \
 		--fork-strategy fewest --generate-hashes --no-emit-index-url --custom-compile-command 'make requirements' --quiet
 	@echo 'requirements.txt is resolved; the next command installs it.'
 

@@ -10,7 +10,7 @@ from aelius_math.llamacpp_worth import Worth, flag_worth
 from aelius_math.model import Model
 from aelius_math.rig_form import Form, Missing, Show
 from aelius_math.rig_sections import Figure, Part, Picture, Section, step, table
-from aelius_math.units import GIB, MIB, AeliusError
+from aelius_math.units import MIB, AeliusError
 
 NOTE = "09_wall"
 
@@ -172,4 +172,3 @@ def check(found: Memory, context: Context) -> None:
     if found.draft_kv_bytes is None:
         raise AeliusError("draft_max", context.draft_max, "none: the model has no MTP layers")
 
-GIB_FREE = GIB
