@@ -20,6 +20,7 @@ class Reading(NamedTuple):
     dtype: str | None
     max_position_embeddings: int | None
     kv_cache_dtype: str | None
+    architecture: str
 
 
 def read(config: object, dtype: str | None = None) -> Reading:
@@ -35,6 +36,7 @@ def read(config: object, dtype: str | None = None) -> Reading:
         dtype=dtype or model_dtype(top, text),
         max_position_embeddings=text.context() or top.context(),
         kv_cache_dtype=cache_dtype(top) or cache_dtype(text),
+        architecture=stated_type(top),
     )
 
 

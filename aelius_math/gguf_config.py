@@ -112,6 +112,7 @@ def model_from_gguf(keys: Mapping[str, object], *, dtype: str | None = None) -> 
         mtp_layers=merge(spec for specs in per_layer[n:] for spec in specs),
         dtype=dtype,
         max_position_embeddings=f.context(),
+        architecture=arch,
     )
 
 

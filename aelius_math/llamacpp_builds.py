@@ -1,12 +1,14 @@
 """The two llama.cpp builds whose rules are known, and what has been measured of them.
 
 A build is named by its month: "jul" is e3546c794 (2026-07-11), "oct" is 0c1e57098 (2026-10-01). What differs between
-them is a field of `Build`, so a rule never asks for a build by name. Everything in `MEASURED` was read off a log to
+them is a field of `Build`, so a rule never asks for a build by name. What a context takes was held against the logs of
+real builds, up to `newest_seen`; the fit pass only against the two that are named. Everything in `MEASURED` was read off a log to
 0.01 MiB: no rule gives it, and it holds for the one model named, not for others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
@@ -26,6 +28,20 @@ DRAFT_MAX = 3
 AUTO_SLOTS = 4
 """-np left unset: llama-server opens four slots over one unified cache (tools/server/server.cpp)."""
 
+ROLLBACK_JULY = frozenset(
+    ("qwen35", "qwen35moe", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"),
+)
+ROLLBACK = ROLLBACK_JULY | {
+    "nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe", "lfm2_moe", "kimi-k3", "kimi_k3", "bailingmoe3", "bailing_moe_v3",
+}  # fmt: skip
+"""Architectures whose recurrent state can be rolled back when drafts are rejected, as a GGUF and a config.json name them
+(src/llama-arch.cpp, llm_arch_supports_rs_rollback; others in its list have kinds of layer that are not read here)."""
+
+ROLLBACK_KINDS_JULY = {"GatedDeltaNet": True, "Mamba2": False, "KimiDelta": False, "ShortConvolution": False}
+ROLLBACK_KINDS = {"GatedDeltaNet": True, "Mamba2": None, "KimiDelta": None, "ShortConvolution": True}
+"""The same for a model that does not say its architecture. A Gated DeltaNet is taken for Qwen3.5's, a short convolution
+for LFM2's; None: some architectures of this kind can, some cannot. Kinds that are not named cannot."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
@@ -43,6 +59,12 @@ class Build:
     """The fit pass knows of the MTP block; else it may hand out one unit fewer than there are."""
     context_per_slot: bool
     """With a split cache, an unset context and its floor are multiplied by the number of slots."""
+    mla_equal_types: bool
+    """K and V of MLA must have one type, though nothing is kept of V (src/llama-context.cpp)."""
+    rollback: frozenset[str]
+    rollback_kinds: Mapping[str, bool | None]
+    newest_seen: tuple[str, str, str]
+    """The newest build whose own log `memory` reproduces by these rules, by runs in tests/golden/: number, commit, date."""
     one_layer_disables_fused: bool
     """One recurrent layer on another device than its op switches the fused op off for all of them (resolve_fused_ops,
     gone since PR 27877)."""
@@ -57,6 +79,10 @@ BUILDS = {
         draft_in_margin=True,
         fit_counts_mtp_block=False,
         context_per_slot=False,
+        mla_equal_types=False,
+        newest_seen=("b9982", "99f3dc322", "2026-07-13"),
+        rollback=ROLLBACK_JULY,
+        rollback_kinds=ROLLBACK_KINDS_JULY,
         one_layer_disables_fused=True,
     ),
     "oct": Build(
@@ -67,6 +93,10 @@ BUILDS = {
         draft_in_margin=False,
         fit_counts_mtp_block=True,
         context_per_slot=True,
+        mla_equal_types=True,
+        newest_seen=("b11739", "0ce8cd114", "2026-10-19"),
+        rollback=ROLLBACK,
+        rollback_kinds=ROLLBACK_KINDS,
         one_layer_disables_fused=False,
     ),
 }

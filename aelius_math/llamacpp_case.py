@@ -121,6 +121,22 @@ def loads_mtp(model: Model, context: Context) -> bool:
     return bool(model.mtp_layers) and bool(context.draft_max or not context.rules.fit_counts_mtp_block)
 
 
+def check_fittable(found: Memory, context: Context) -> None:
+    """Raises AeliusError where memory is known, but not all that the pass would count."""
+    if found.draft_kv_bytes is None:
+        raise AeliusError(
+            "draft_max", context.draft_max, "0: the model has no MTP layers, its drafter is not known"
+        )
+    for cache in found.caches:
+        if cache.role == "index":
+            size = getattr(cache.spec, "index_head_dim", None)
+            raise AeliusError(
+                "index_head_dim",
+                size,
+                "none: the compute buffer of sparse attention, which grows too, has not been read",
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """One device and what competes for it; asked at one context size after another."""

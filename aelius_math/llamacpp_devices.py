@@ -11,7 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from aelius_math.llamacpp_builds import FIT_CTX, FIT_TARGET_MIB, mib_bytes
-from aelius_math.llamacpp_case import Block, abort_reason, block_bytes, loads_mtp, reduced_context, room
+from aelius_math.llamacpp_case import (
+    Block,
+    abort_reason,
+    block_bytes,
+    check_fittable,
+    loads_mtp,
+    reduced_context,
+    room,
+)
 from aelius_math.llamacpp_context import PAD, Context, at
 from aelius_math.llamacpp_memory import Memory, memory
 from aelius_math.model import Model
@@ -187,10 +195,7 @@ def fit_devices(
     if split_mode not in ("layer", "row", "tensor"):
         raise AeliusError("split_mode", split_mode, "layer, row or tensor")
     found, rules = memory(model, context), context.rules
-    if found.draft_kv_bytes is None:
-        raise AeliusError(
-            "draft_max", context.draft_max, "0: the model has no MTP layers, its drafter is not known"
-        )
+    check_fittable(found, context)
     mtp = (
         [mib_bytes("mtp_mib", mtp_mib)] if loads_mtp(model, context) else []
     )  # None is refused where it counts

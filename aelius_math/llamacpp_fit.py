@@ -25,6 +25,7 @@ from aelius_math.llamacpp_case import (
     abort_reason,
     block_bytes,
     blocks_of,
+    check_fittable,
     free_as_read,
     reduced_context,
     room,
@@ -153,10 +154,7 @@ def fit(
     `blocks` does not say which bytes go with them.
     """
     found = memory(model, context)
-    if found.draft_kv_bytes is None:
-        raise AeliusError(
-            "draft_max", context.draft_max, "0: the model has no MTP layers, its drafter is not known"
-        )
+    check_fittable(found, context)
     free, twice = free_as_read(found, context, free_mib, free_before_mib)
     weights = mib_bytes("weights_mib", weights_mib)
     if blocks is None and is_qwen_27b(model) and abs(weights - REPLAYED_27B.weights_mib * MIB) < MIB:

@@ -1,14 +1,14 @@
 """What llama.cpp allocates for a model and its flags, before any fit pass: caches, recurrent state, compute buffer.
 
-Sources, the same in both builds: src/llama-kv-cache.cpp (rows),
-src/llama-kv-cache-iswa.cpp (window cells), src/llama-memory-recurrent.cpp and src/llama-hparams.cpp (state),
+Sources, in each build that `aelius_math.llamacpp_builds` names: src/llama-kv-cache.cpp (rows), src/llama-kv-cache-dsa.cpp
+(index keys), src/llama-kv-cache-iswa.cpp (window cells), src/llama-memory-recurrent.cpp and src/llama-hparams.cpp (state),
 ggml/src/ggml-cuda/fattn.cu and fattn-common.cuh (the f16 copy in the compute buffer).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aelius_math import dtypes
 from aelius_math.cache import MLA, FullAttention, Layers
@@ -19,8 +19,8 @@ from aelius_math.units import AeliusError, round_up
 
 ATTENTION = ("FullAttention", "SlidingWindow", "ChunkedAttention", "MLA")
 STATE = ("GatedDeltaNet", "KimiDelta", "Mamba1", "Mamba2", "ShortConvolution", "LightningAttention", "RWKV")
-"""Kinds of layer whose size in llama.cpp has been read: Gated DeltaNet, attention, windows and MLA checked against
-runs, the others against src/llama-hparams.cpp only. An architecture that llama.cpp gives no window (Mistral 7B v0.1)
+"""Kinds of layer whose size in llama.cpp has been read, and checked against runs; lightning attention against
+src/llama-hparams.cpp only. An architecture that llama.cpp gives no window (Mistral 7B v0.1)
 keeps every token: give it FullAttention."""
 
 
@@ -47,7 +47,7 @@ class Cache:
 class Memory:
     """What a context takes, in bytes; None where it is not known. `cells` are of one stream.
 
-    `kv_bytes` is the main cache, `swa_bytes` the windows, `recurrent_bytes` conv and state of all slots with their
+    `kv_bytes` is the main cache and its index keys, `swa_bytes` the windows, `recurrent_bytes` conv and state of all slots with their
     rollback copies, `draft_kv_bytes` the MTP layer's own cache. `compute_bytes` is both contexts' CUDA compute
     buffers: a derived part that grows with the context, and a constant that was measured on one model only.
     """
@@ -112,21 +112,28 @@ def row_values(layer: FullAttention | MLA) -> tuple[int, int]:
     return layer.num_kv_heads * layer.head_size, layer.num_kv_heads * (layer.head_size_v or layer.head_size)
 
 
-def cache_row(layer: FullAttention | MLA, type_k: str, type_v: str) -> tuple[int, int]:
+def index_row(layer: MLA, type_k: str) -> int:
+    """Bytes [int] of one token's index key in one layer: one head, of the type of K (src/llama-kv-cache-dsa.cpp).
+
+    >>> index_row(MLA(num_layers=61, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128), "q8_0")
+    136
+    """
+    size = layer.index_head_dim or 0
+    if type_k in dtypes.BLOCK_BYTES and size % dtypes.BLOCK_VALUES:
+        raise AeliusError("type_k", type_k, f"a type that is not in blocks of 32: the index key has {size} values")
+    return dtypes.row_bytes(type_k, size)
+
+
+def cache_row(
+    layer: FullAttention | MLA, type_k: str, type_v: str, equal_types: bool = True
+) -> tuple[int, int]:
     """Bytes [int, int] of one token's K row and V row in one layer: whole blocks of 32 where the type is quantised.
 
     >>> cache_row(FullAttention(num_layers=16, num_kv_heads=4, head_size=256), "q8_0", "q4_0")
     (1088, 576)
     """
-    if isinstance(layer, MLA):
-        if layer.index_head_dim:
-            raise AeliusError(
-                "index_head_dim", layer.index_head_dim, "none: llama.cpp's index cache has not been read"
-            )
-        if type_k != type_v:
-            raise AeliusError(
-                "type_v", type_v, f"{type_k}, as type_k: llama.cpp refuses unequal types for MLA"
-            )
+    if isinstance(layer, MLA) and equal_types and type_k != type_v:
+        raise AeliusError("type_v", type_v, f"{type_k}, as type_k: llama.cpp refuses unequal types for MLA")
     k_values, v_values = row_values(layer)
     heads = (k_values,) if isinstance(layer, MLA) else (layer.head_size, layer.head_size_v or layer.head_size)
     for field, name, size in zip(("type_k", "type_v"), (type_k, type_v), heads, strict=False):
@@ -160,22 +167,24 @@ def attention_caches(
         cells = n_ctx_seq
         if layer.window is not None:
             cells = window_cells(layer.window, n_ctx_seq, context.slots, context.unified, n_ubatch)
-        k_row, v_row = cache_row(layer, type_k, type_v)
+        k_row, v_row = cache_row(layer, type_k, type_v, context.rules.mla_equal_types)
         rows = layer.num_layers * cells * context.streams
-        caches.append(
-            Cache(
-                spec=layer,
-                role=("draft " if draft else "") + ("full" if layer.window is None else "window"),
-                layers=layer.num_layers,
-                cells=cells,
-                streams=context.streams,
-                type_k=type_k,
-                type_v=type_v,
-                k_bytes=rows * k_row,
-                v_bytes=rows * v_row,
-            )
+        cache = Cache(
+            spec=layer,
+            role=("draft " if draft else "") + ("full" if layer.window is None else "window"),
+            layers=layer.num_layers,
+            cells=cells,
+            streams=context.streams,
+            type_k=type_k,
+            type_v=type_v,
+            k_bytes=rows * k_row,
+            v_bytes=rows * v_row,
         )
-    return sorted(caches, key=lambda cache: cache.role.endswith("window"))
+        caches.append(cache)
+        if isinstance(layer, MLA) and layer.index_head_dim and not draft:  # an MTP layer attends to all
+            keys = rows * index_row(layer, type_k)
+            caches.append(replace(cache, role="index", k_bytes=keys, v_bytes=0))
+    return sorted(caches, key=lambda cache: ("full", "index", "window").index(cache.role.removeprefix("draft ")))
 
 
 def mask_bytes(layers: Sequence[Layers], cells: int, n_ubatch: int) -> int:
@@ -198,17 +207,31 @@ def scratch_bytes(layers: Sequence[Layers], all_cells: int, type_k: str, type_v:
     return max(sizes)
 
 
-def rollback_copies(layers: Sequence[Layers], draft_max: int) -> int:
+def rollback_copies(model: Model, context: Context) -> int:
     """Copies [int] of a slot's recurrent state that rejected drafts are rolled back to: one for each drafted token.
 
-    Only Qwen3.5's class can (src/llama-arch.cpp, llm_arch_supports_rs_rollback; a Gated DeltaNet is taken for it).
-    For others the engine sets the number to 0.
+    Which architectures can is a list in src/llama-arch.cpp, llm_arch_supports_rs_rollback; for the others the engine sets
+    the number to 0. A model that does not say its architecture is judged by its kinds of layer; raises AeliusError where
+    they do not tell.
+
+    >>> from aelius_math.cache_kinds import ShortConvolution
+    >>> lfm2 = ShortConvolution(num_layers=10, hidden_size=2048, conv_kernel_size=3)
+    >>> [rollback_copies(Model(name="LFM2", layers=(lfm2,), architecture="lfm2"), Context(n_ctx=256, draft_max=2, build=build))
+    ...  for build in ("jul", "oct")]
+    [0, 2]
     """
-    return (
-        draft_max
-        if all(type(layer).__name__ == "GatedDeltaNet" for layer in layers if layer.recurrent)
-        else 0
-    )
+    rules, kinds = context.rules, {type(layer).__name__ for layer in model.layers if layer.recurrent}
+    if not context.draft_max or not kinds:
+        return 0
+    if model.architecture is not None:
+        return context.draft_max if model.architecture in rules.rollback else 0
+    able = [rules.rollback_kinds.get(kind, False) for kind in kinds]
+    if not all(one is not False for one in able):
+        return 0
+    if None in able:
+        expected = "llama.cpp's or the config's name of it, as nemotron_h: some of its kind keep a state for each drafted token"
+        raise AeliusError("architecture", None, expected)
+    return context.draft_max
 
 
 def memory(model: Model, context: Context) -> Memory:
@@ -233,7 +256,7 @@ def memory(model: Model, context: Context) -> Memory:
     if context.draft_max:
         drafts = attention_caches(model.mtp_layers, context, n_ctx_seq, n_ubatch, draft=True)
     recurrent = any(layer.recurrent for layer in model.layers)
-    rows = context.slots * (1 + rollback_copies(model.layers, context.draft_max)) if recurrent else 0
+    rows = context.slots * (1 + rollback_copies(model, context)) if recurrent else 0
     windows = [cache for cache in caches if cache.role == "window"]
     draft_quantised = "f16" != context.type_k_draft or "f16" != context.type_v_draft
     constants = measured(model)
@@ -255,7 +278,7 @@ def memory(model: Model, context: Context) -> Memory:
         recurrent_rows=rows,
         conv_bytes=4 * model.conv_elements * rows,
         state_bytes=4 * model.state_elements * rows,
-        kv_bytes=sum(cache.size_bytes for cache in caches if cache.role == "full"),
+        kv_bytes=sum(cache.size_bytes for cache in caches if cache.role != "window"),
         swa_bytes=sum(cache.size_bytes for cache in windows),
         swa_cells=windows[0].cells if windows else None,
         draft_kv_bytes=sum(cache.size_bytes for cache in drafts) if drafts or not context.draft_max else None,

@@ -76,15 +76,15 @@ def _caches(contexts: list[Context], out: dict[str, Any], notes: list[str]) -> N
     listed = []
     for index, context in enumerate(contexts):
         for cache in context.caches:
-            role = ("target" if index == 0 else "draft") + (", sliding" if cache.sliding else "")
-            listed.append(
-                {"role": role, **{key: value for key, value in vars(cache).items() if key != "sliding"}}
-            )
+            kind = ", sliding" if cache.sliding else ", index" if cache.index else ""
+            own = {key: value for key, value in vars(cache).items() if key not in ("sliding", "index")}
+            listed.append({"role": ("target" if index == 0 else "draft") + kind, **own})
     out["caches"] = listed
     target = contexts[0] if contexts else Context()
     main = next((cache for cache in target.caches if not cache.sliding), None)
     if main is not None:
-        out["kv_mib"], out["cells"] = main.total_mib, main.cells
+        grows = (cache.total_mib for cache in target.caches if cache is main or cache.index)
+        out["kv_mib"], out["cells"] = round(sum(grows), 2), main.cells
         out["type_k"], out["type_v"] = main.k_type, main.v_type
         buffers = round(sum(target.kv_buffers.values()), 2)
         total = sum(cache.total_mib for cache in target.caches)

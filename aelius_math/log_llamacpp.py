@@ -15,7 +15,7 @@ from aelius_math.log_table import Found, Table, integer, number
 
 @dataclass
 class Cache:
-    """One KV cache: MiB as printed; cells of one stream; layers; sequences and streams; types of K and V."""
+    """One KV cache: MiB as printed; cells of one stream; layers; sequences and streams; types of K and V; which it is."""
 
     total_mib: float
     cells: int
@@ -27,6 +27,7 @@ class Cache:
     k_mib: float
     v_mib: float
     sliding: bool = False
+    index: bool = False
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Context:
     compute: dict[str, float] = field(default_factory=dict)
     sizes: dict[str, object] = field(default_factory=dict)
     next_sliding: bool = False
+    next_index: bool = False
 
     @property
     def used(self) -> bool:
@@ -136,7 +138,9 @@ class LlamaReader:
         else:
             self._settle()
         context = boot.context()
-        if context.caches:
+        if context.next_index and len(context.caches) == 1 and not context.compute:
+            cache.index = True
+        elif context.caches:
             last = context.caches[-1]
             alike = (last.k_type, last.v_type, last.seqs) == (cache.k_type, cache.v_type, cache.seqs)
             if (
@@ -179,9 +183,10 @@ class LlamaReader:
 
     def _creating(self, boot: LlamaBoot, found: Found) -> None:
         context = boot.context()
-        if found.values[0] == "non-SWA" and context.caches:
+        if found.values[0] in ("non-SWA", "main") and context.caches:
             context = boot.context(fresh=True)
         context.next_sliding = found.values[0] == "SWA"
+        context.next_index = found.values[0] == "indexer"
 
     def _state(self, boot: LlamaBoot, found: Found) -> None:
         size, cells, layers, seqs, rs_seq, r_mib, s_mib = found.values

@@ -24,7 +24,7 @@ FORMS = (
     Form("kv_buffer", "«llama_kv_cache\\w*»: {dev} KV buffer size = {num} MiB", strict=False),
     Form(
         "creating",
-        "«llama_kv_cache\\w*»: creating «(non-SWA|SWA)» KV cache, size = {int} cells",
+        "«llama_kv_cache\\w*»: creating «(non-SWA|SWA|main|indexer)» KV cache, size = {int} cells",
         strict=False,
     ),
     Form(

@@ -17,7 +17,8 @@ class Model(Record):
     """The layers that keep something for a sequence, in the order in which their kinds first appear.
 
     `dtype` is the model's own, of activations and so of a cache left at "auto"; None where a config.json does
-    not say: then whatever needs it is refused.
+    not say: then whatever needs it is refused. `architecture` is what the file calls it: a config.json's model_type,
+    a GGUF's general.architecture; None for layers by hand.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Model(Record):
     dtype: str | None = "bf16"
     max_position_embeddings: int | None = None
     kv_cache_dtype: str | None = None
+    architecture: str | None = None
 
     def __post_init__(self) -> None:
         for field in ("layers", "mtp_layers"):

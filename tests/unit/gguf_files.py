@@ -30,8 +30,18 @@ def typed(value: object) -> bytes:
 
 def gguf_bytes(arch: str, keys: Mapping[str, object], **general: object) -> bytes:
     """A GGUF file of one architecture; `keys` without the architecture's name before them."""
-    pairs = {"general.architecture": arch, **{f"general.{name}": value for name, value in general.items()},
-             **{f"{arch}.{name}": value for name, value in keys.items()},
-             "tokenizer.ggml.tokens": ["a", "bb", "ccc"]}  # fmt: skip
+    return file_bytes({"general.architecture": arch, **{f"general.{name}": value for name, value in general.items()},
+                       **{f"{arch}.{name}": value for name, value in keys.items()},
+                       "tokenizer.ggml.tokens": ["a", "bb", "ccc"]})  # fmt: skip
+
+
+def loadable_bytes(arch: str, keys: Mapping[str, object]) -> bytes:
+    """The same as llama.cpp loads it: without a vocabulary, as it says."""
+    own = {f"{arch}.{name}": value for name, value in keys.items()}
+    return file_bytes({"general.architecture": arch, **own, "tokenizer.ggml.model": "none"})
+
+
+def file_bytes(pairs: Mapping[str, object]) -> bytes:
+    """A GGUF file of these keys, by their full names."""
     body = b"".join(text(key) + typed(value) for key, value in pairs.items())
     return b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) + body

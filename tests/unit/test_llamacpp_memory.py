@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamacpp_models import LAYERS, QWEN_27B, delta, full, golden, model, printed, slides
 
-from aelius_math.cache import MLA, FullAttention, GatedDeltaNet, KimiDelta, Layers
-from aelius_math.llamacpp import Context, memory
+from aelius_math.cache import MLA, FullAttention, GatedDeltaNet, KimiDelta, Layers, Mamba1
+from aelius_math.cache_kinds import ShortConvolution
+from aelius_math.catalogue import load
+from aelius_math.llamacpp import Context, fit, memory
 from aelius_math.llamacpp_builds import (
     EMBEDDING_27B,
     VISION_27B_MIB,
@@ -40,16 +42,15 @@ def context_of(row, **other):
 # golden: a real build's own log
 
 
-@pytest.mark.parametrize("build", ["jul", "oct"])
-def test_every_run_of_the_real_build_is_equal_to_the_hundredth_of_a_mib_or_refused_as_it_refuses(build):
+def test_every_run_of_the_real_build_is_equal_to_the_hundredth_of_a_mib_or_refused_as_it_refuses():
     loaded = refused = 0
     for row in RUNS:
         if "error" in row:
             with pytest.raises(AeliusError, match="unequal types for MLA"):
-                memory(model(row["model"]), context_of(row, build=build))
+                memory(model(row["model"]), context_of(row, build="oct"))
             refused += 1
             continue
-        found, log = memory(model(row["model"]), context_of(row, build=build)), row["log"]
+        found, log = memory(model(row["model"]), context_of(row, build="oct")), row["log"]
         assert (found.n_ctx, found.n_ctx_seq) == (log["n_ctx"], log["n_ctx_seq"]), row
         caches = [
             {
@@ -185,18 +186,41 @@ def test_recurrent_state_is_counted_per_slot_and_once_more_for_each_drafted_toke
     assert memory(QWEN_27B, Context(n_ctx=4096)).recurrent_bytes / MIB == 149.625
 
 
-def test_kinds_without_rollback_keep_one_state_a_slot_however_much_is_drafted():
+def test_architectures_without_rollback_keep_one_state_a_slot_however_much_is_drafted():
     kimi = KimiDelta(num_layers=20, num_heads=32, head_dim=128, conv_kernel_size=4)
-    found = memory(Model(name="kimi", layers=(kimi,)), Context(n_ctx=256, n_seq_max=2, draft_max=3))
+    linear = Model(name="kimi", layers=(kimi,), architecture="kimi-linear")
+    found = memory(linear, Context(n_ctx=256, n_seq_max=2, draft_max=3))
     assert found.recurrent_rows == 2
     assert found.state_bytes == 4 * 20 * 524_288 * 2
     assert found.conv_bytes == 4 * 20 * 3 * 3 * 4096 * 2
+    next_80b = Model(name="Qwen3-Next", layers=(delta(36, 16, 32),), architecture="qwen3next")
+    assert memory(next_80b, Context(n_ctx=256, draft_max=3)).recurrent_rows == 1
 
 
-def test_one_kind_without_rollback_leaves_the_others_without_it():
+@pytest.mark.parametrize(("name", "rows"), [("nemotron-3.5-lightning-30b-a3b", 3), ("lfm2.5-8b-a1b", 3),
+    ("qwen3-next-80b-a3b", 1), ("kimi-k3", 3), ("kimi-linear-48b-a3b", 1), ("qwen3.5-35b-a3b", 3), ("jamba-v0.1", 1)])  # fmt: skip
+def test_a_config_says_by_its_model_type_whether_the_state_can_be_rolled_back(name, rows):
+    assert memory(load(name), Context(n_ctx=256, draft_max=2)).recurrent_rows == rows
+
+
+def test_july_rolled_back_only_the_class_of_qwen35():
+    rows = [memory(load(name), Context(n_ctx=256, draft_max=2, build="jul")).recurrent_rows for name in (
+        "qwen3.5-27b", "nemotron-3.5-lightning-30b-a3b", "lfm2.5-8b-a1b", "kimi-k3")]  # fmt: skip
+    assert rows == [3, 1, 1, 1]
+
+
+def test_layers_by_hand_are_judged_by_their_kind_and_refused_where_the_kind_does_not_tell():
     kimi = KimiDelta(num_layers=20, num_heads=32, head_dim=128, conv_kernel_size=4)
+    short = ShortConvolution(num_layers=10, hidden_size=2048, conv_kernel_size=3)
+    mamba = Mamba1(num_layers=8, intermediate_size=8192, state_size=16, conv_kernel_size=4)
+    drafts = Context(n_ctx=256, draft_max=3)
+    assert memory(Model(name="lfm2", layers=(short,)), drafts).recurrent_rows == 4
+    assert memory(Model(name="mixed", layers=(mamba, delta(1, 16, 48))), drafts).recurrent_rows == 1
     mixed = Model(name="mixed", layers=(kimi, delta(1, 16, 48)))
-    assert memory(mixed, Context(n_ctx=256, draft_max=3)).recurrent_rows == 1
+    with pytest.raises(AeliusError, match="architecture: got None"):
+        memory(mixed, drafts)
+    assert memory(mixed, Context(n_ctx=256)).recurrent_rows == 1
+    assert memory(mixed, Context(n_ctx=256, draft_max=3, build="jul")).recurrent_rows == 1
 
 
 def test_attention_alone_has_no_state():
@@ -427,11 +451,39 @@ def test_heads_that_are_no_whole_blocks_are_refused_for_quantised_types_only():
         memory(odd, Context(n_ctx=256, type_v="q8_0"))
 
 
-def test_sparse_index_keys_and_unknown_kinds_of_layer_are_refused_by_name():
-    sparse = MLA(num_layers=2, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128)
-    with pytest.raises(AeliusError, match="index_head_dim: got 128"):
-        memory(Model(name="v3.2", layers=(sparse,)), Context(n_ctx=256))
+SPARSE = MLA(num_layers=2, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128)
 
+
+def test_sparse_index_keys_have_a_cache_of_the_type_of_k_beside_the_main_one_and_drafts_have_none():
+    model = Model(name="v3.2", layers=(SPARSE,), mtp_layers=(SPARSE,))
+    found = memory(model, Context(n_ctx=512, draft_max=1, type_k="q8_0", type_v="q8_0"))
+    assert [(cache.role, cache.k_bytes, cache.v_bytes) for cache in found.caches] == [
+        ("full", 2 * 512 * 576 // 32 * 34, 0), ("index", 2 * 512 * 128 // 32 * 34, 0), ("draft full", 2 * 512 * 576 * 2, 0),
+    ]  # fmt: skip
+    assert found.kv_bytes == 2 * 512 * (576 + 128) // 32 * 34
+
+
+def test_what_the_fit_pass_counts_of_sparse_attention_is_refused_by_name():
+    model = Model(name="v3.2", layers=(SPARSE,))
+    with pytest.raises(AeliusError, match="index_head_dim: got 128"):
+        fit(model, Context(n_ctx=512), free_mib=1000, weights_mib=10)
+
+
+def test_an_index_key_that_is_no_whole_block_is_refused_for_quantised_types_only():
+    odd = MLA(num_layers=2, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=80)
+    assert memory(Model(name="odd", layers=(odd,)), Context(n_ctx=256)).caches[1].k_bytes == 2 * 256 * 160
+    with pytest.raises(AeliusError, match="the index key has 80 values"):
+        memory(Model(name="odd", layers=(odd,)), Context(n_ctx=256, type_k="q8_0", type_v="q8_0"))
+
+
+def test_unequal_types_of_mla_are_refused_since_the_build_that_refuses_them():
+    unequal = {"n_ctx": 256, "type_k": "q8_0", "type_v": "f16"}
+    assert memory(model("dsv2lite"), Context(**unequal, build="jul")).kv_bytes == 27 * 256 * 576 // 32 * 34
+    with pytest.raises(AeliusError, match="type_v: got 'f16', expected q8_0"):
+        memory(model("dsv2lite"), Context(**unequal))
+
+
+def test_unknown_kinds_of_layer_are_refused_by_name():
     class Novel(Layers):
         pass
 
