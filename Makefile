@@ -25,7 +25,7 @@ audit := tools/audit/node_modules/.laid
 
 help: ## explain the commands (what `make` alone does)
 	@echo 'make COMMAND, where COMMAND is one of'
-	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1|/p' Makefile | awk -F'|' '{ printf "  %-13s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1|/p' Makefile | awk -F'|' '{ printf "  %-15s %s\n", $$1, $$2 }'
 	@echo 'Each does its own set-up the first time. It needs Python 3.11 to 3.13 and, that once, the network.'
 
 site: set-up ## build the site into site/ (SITE_URL=https://... for canonical links; GENERATOR=properdocs for the heir of MkDocs)
@@ -56,6 +56,9 @@ licences: $(python) ## list the licences of all that is pinned, in LICENCES.md
 
 oracle-vllm: $(python) ## ask a vLLM release's own planner, CPU only: some 45 MB once, then seconds (VERSION=0.33.0; WRITE=1: golden cases)
 	@$(run) tools/oracle_vllm.py '$(VERSION)' $(if $(WRITE),--write) $(ARGS)
+
+oracle-llamacpp: $(python) ## ask a real build of llama.cpp, CPU only: 7 MB once, then some 3 minutes (VERSION=b11739; FEW=1, WRITE=1, ONLY=name)
+	@$(run) tools/oracle_llamacpp.py --version '$(VERSION)' $(if $(FEW),--few) $(if $(WRITE),--write) $(if $(ONLY),--only '$(ONLY)')
 
 coverage: $(python) ## lines and branches of the package that its tests reach: at least 95%
 	@$(run) -m pytest tests/unit aelius_math --cov --cov-report=term
@@ -122,4 +125,4 @@ $(browser): tools/set_up.py | $(python)
 	@'$(PYTHON)' tools/set_up.py browser
 	@touch $@
 
-.PHONY: help site serve test lint habits coverage matrix canary licences note notebooks numbers oracle-vllm compare proof mutants bench simulate fuzz picture audit requirements clean set-up
+.PHONY: help site serve test lint habits coverage matrix canary licences note notebooks numbers oracle-vllm oracle-llamacpp compare proof mutants bench simulate fuzz picture audit requirements clean set-up

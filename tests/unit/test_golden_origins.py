@@ -21,7 +21,8 @@ def origins() -> dict[str, dict[str, object]]:
 def cases(name: str) -> list[Json]:
     folder = GOLDEN / name
     if folder.is_dir():
-        return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+        files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+        return [{**file, **run} for file in files for run in file.get("runs", ({},))]
     data: list[Json] = json.loads(folder.with_suffix(".json").read_text(encoding="utf-8"))
     return data
 

@@ -12,8 +12,9 @@ from aelius_math.llamacpp_context import CACHE_TYPES
 from aelius_math.llamacpp_memory import ATTENTION, STATE
 from aelius_math.units import AeliusError
 
-FILES = {path.stem.removeprefix("llamacpp_"): json.loads(path.read_text(encoding="utf-8"))
-         for path in sorted(GOLDEN.glob("llamacpp_b*.json"))}  # fmt: skip
+FILES = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((GOLDEN / "llamacpp_builds").glob("*.json"))
+}
 COUNTS = {"b9982": (170, 0, 0), "b11352": (166, 10, 0), "b11739": (656, 22, 2)}
 
 

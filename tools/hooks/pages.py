@@ -33,8 +33,10 @@ def on_config(config: MkDocsConfig) -> None:
     """What stands at the foot of every page is what the package itself says of its rules."""
     first, newest = vllm_versions.RELEASES[-1], vllm_versions.RELEASES[0]
     builds = " and ".join(f"of {build.date}" for build in BUILDS.values())
+    number, _, date = max((build.newest_seen for build in BUILDS.values()), key=lambda seen: seen[2])
     config.extra["verified"] = (
-        f"Checked against the engines' own code: vLLM from {first} to {newest}; llama.cpp, the builds {builds}. Any other is inferred or refused."
+        f"Checked against the engines' own code: vLLM from {first} to {newest}; llama.cpp, the builds {builds}, what a "
+        f"context takes up to {number} of {date}. Any other is inferred or refused."
     )
 
 
