@@ -28,8 +28,13 @@ from aelius_math.vllm import DoesNotFit, Pool, plan_pool
 
 __all__ = ["cards", "explain_log", "work_out"]
 
-STEP_NOTES = {"h": "03_fp8_and_second_card", "t": "02_why_it_fits", "S": "02_why_it_fits", "c": "01_two_numbers"}
-"""Where a step of vLLM's derivation is explained, if not in the note on the pool."""
+STEP_NOTES = {
+    "h": "03_fp8_and_second_card#derive-when-splitting-stops-paying", "t": "02_why_it_fits#derive-what-grows",
+    "S": "02_why_it_fits#derive-what-stays", "c": "01_two_numbers#derive", "T": "04_why_289661#derive-the-pair",
+}  # fmt: skip
+"""Where a step of vLLM's derivation is explained, if not where the note on the pool goes through the engine's arithmetic."""
+ENGINE_STEPS = "04_why_289661#derive-the-engines-own-arithmetic"
+CARD_STEPS = "05_image_model#the-card-line-by-line"
 
 
 def work_out(settings: Mapping[str, Any], rest: bool = True) -> dict[str, Any]:
@@ -202,7 +207,7 @@ def ladder_table(show: Show, pool: Pool, ladder: Ladder, out: dict[str, Any]) ->
     if ladder.short_tokens:
         rows.append([f"{show.length(ladder.short_tokens)}, short", *(f"{one['shorts']:,}" for one in numbers.values()), f"{ladder.cost(ladder.short_tokens):,}"])
     rows.append(["seats", *(f"{one['seats']:,}" for one in numbers.values()), ""])
-    rows.append(["left", *(f"{one['left']:,} {name}" for name, one in numbers.items()), ""])
+    rows.append(["left", *(plural(one["left"], name.removesuffix("s")) for name, one in numbers.items()), ""])
     over = [name for name, one in numbers.items() if one["left"] < 0]
     text = f"Overdrawn in {' and in '.join(over)}: the seats are those that can be held at once." if over else ""
     return table("The ladder", ["slice", "counted in tokens", "counted in blocks", "blocks each"], rows, text)
@@ -233,10 +238,10 @@ def vllm_steps(pool: Pool, account: Budget | None) -> list[dict[str, str]]:
         parts = [str(line.size_bytes) for line in account.lines if line.card == account.fullest and line.size_bytes < 0 and line.what != "tenant"]
         asked_ = account.requested_bytes[account.available_bytes.index(least)]
         rows.append(step("A", "memory for the cache on the fullest card", "asked for - weights - the rest", f"{asked_} {' '.join(parts)}".replace(" -", " - "),
-                         f"{least:,} bytes", source, "05_image_model"))  # fmt: skip
+                         f"{least:,} bytes", source, CARD_STEPS))  # fmt: skip
     for one in pool.steps:
         value = f"{one.value:,.3f}" if isinstance(one.value, float) else f"{one.value:,}"
-        rows.append(step(one.symbol, one.name, one.formula, one.numbers, f"{value} {one.unit}", one.source, STEP_NOTES.get(one.symbol, "04_why_289661")))
+        rows.append(step(one.symbol, one.name, one.formula, one.numbers, f"{value} {one.unit}", one.source, STEP_NOTES.get(one.symbol, ENGINE_STEPS)))
     return rows
 
 
@@ -325,5 +330,5 @@ def ladder_of_context(form: Form, show: Show, n_ctx: int, out: dict[str, Any]) -
         return
     out["numbers"]["ladder"] = {"tokens": {"shorts": ladder.shorts, "left": ladder.left, "seats": ladder.seats, "total": ladder.total}}
     rows = [[show.length(tokens), f"{ladder.places.count(tokens):,}"] for tokens in sorted(set(ladder.places), reverse=True)]
-    rows += [["seats", f"{ladder.seats:,}"], ["left", f"{ladder.left:,} tokens"]]
+    rows += [["seats", f"{ladder.seats:,}"], ["left", plural(ladder.left, "token")]]
     out["sections"].append(table("The ladder", ["slice", "number"], rows, "One context shared by all slots; each seat needs a slot."))

@@ -195,3 +195,8 @@ class Show:
 
 def plural(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def on_off(value: object) -> str:
+    """A setting as the form has it."""
+    return "on" if value is True else "off" if value is False else ""

@@ -12,7 +12,11 @@ from aelius_math.rig_form import Form, Missing, Show
 from aelius_math.rig_sections import Figure, Part, Picture, Section, step, table
 from aelius_math.units import MIB, AeliusError
 
-NOTE = "09_wall"
+GROWS, DECIDES, TWICE = (
+    f"09_wall#{anchor}"
+    for anchor in ("derive-what-a-longer-context-takes", "derive-the-fit-pass-as-a-decision", "derive-why-it-evicted-with-fit_80k_free-free")
+)
+"""Where a step is explained."""
 
 def context_of(form: Form) -> Context:
     """The flags; what is left open is the engine's own, and said."""
@@ -136,19 +140,19 @@ def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
     source = "common/fit.cpp, common_params_fit_impl"
     rows = [
         step("n_ctx", "tokens of the context", "-c, padded up to cells", f"{memory.streams} x {memory.cells:,} cells", f"{memory.n_ctx:,} tokens",
-             "src/llama-context.cpp", NOTE),
+             "src/llama-context.cpp", GROWS),
         step("KV", "the caches", "cells * bytes of each layer's K and V", f"{memory.cells:,} cells", show.exact(memory.kv_bytes + memory.swa_bytes),
-             "src/llama-kv-cache.cpp", NOTE),
+             "src/llama-kv-cache.cpp", GROWS),
     ]  # fmt: skip
     if memory.recurrent_bytes:
         rows.append(step("RS", "recurrent state", "rows * bytes of a state", f"{memory.recurrent_rows} rows", show.exact(memory.recurrent_bytes),
-                         "src/llama-memory-recurrent.cpp", NOTE))  # fmt: skip
+                         "src/llama-memory-recurrent.cpp", GROWS))  # fmt: skip
     if found.projected_bytes is not None:
-        rows.append(step("used", "projected", "weights + caches + state + compute", " + ".join(mib) + " MiB", show.exact(found.projected_bytes), source, NOTE))
-    rows.append(step("free", "free as the pass reads it", "free before" + (" - state" if found.counted_twice_bytes else ""), "", show.exact(found.free_bytes), source, NOTE))
-    rows.append(step("margin", "kept free", "--fit-target + vision" + (" + MTP" if found.draft_in_margin_bytes else ""), "", show.exact(found.margin_bytes), source, NOTE))
+        rows.append(step("used", "projected", "weights + caches + state + compute", " + ".join(mib) + " MiB", show.exact(found.projected_bytes), source, DECIDES))
+    rows.append(step("free", "free as the pass reads it", "free before" + (" - state" if found.counted_twice_bytes else ""), "", show.exact(found.free_bytes), source, TWICE))
+    rows.append(step("margin", "kept free", "--fit-target + vision" + (" + MTP" if found.draft_in_margin_bytes else ""), "", show.exact(found.margin_bytes), source, DECIDES))
     if found.wall_tokens is not None:
-        rows.append(step("wall", "longest context with used + margin <= free", "search", "", f"{found.wall_tokens:,} tokens", source, NOTE))
+        rows.append(step("wall", "longest context with used + margin <= free", "search", "", f"{found.wall_tokens:,} tokens", source, DECIDES))
     return rows
 
 def worth_table(worth: list[Worth]) -> Section:

@@ -8,9 +8,10 @@ from aelius_math import rig_vllm as vllm
 from aelius_math.log_known import catalogue_name, known_model
 from aelius_math.logs import read
 from aelius_math.model import Model
-from aelius_math.rig_form import LABELS, Show, pasted, plural
+from aelius_math.rig_form import LABELS, Show, on_off, pasted, plural
+from aelius_math.rig_log_llamacpp import of_llama
 from aelius_math.rig_sections import Figure, Part, Picture, Section, drawn, figures, markdown, table
-from aelius_math.units import GIB, MIB, AeliusError
+from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import plan_pool
 from aelius_math.vllm_explain import Candidate, explain
 
@@ -45,7 +46,7 @@ def explain_log(text: str, config: str | None = None, k: int = 1024, unit: str =
         out["taken"].append(f"The last {MOST_BOOTS} of {len(found['boots'])} boots are shown.")
     for boot in reversed(found["boots"][-MOST_BOOTS:]):
         model = model_of(boot, config, out)
-        explained = of_vllm(boot, model, show, out) if boot["engine"] == "vllm" else of_llama(boot, show)
+        explained = of_vllm(boot, model, show, out) if boot["engine"] == "vllm" else told(boot, *of_llama(boot, model, show))
         if model is not None and explained["settings"] and config:
             explained["settings"] |= {"config": config, "model": ""}
         explained["notes"] = boot["notes"]
@@ -174,11 +175,6 @@ def blocks_picture(blocks: int, request: int, state: int, each: int, available: 
     return Picture("The KV cache of one card", max(available, blocks * each), parts)
 
 
-def on_off(value: object) -> str:
-    """A setting as the form has it."""
-    return "on" if value is True else "off" if value is False else ""
-
-
 def rig_settings(boot: dict[str, Any], model: Model | None) -> dict[str, Any]:
     """The boot as settings of a rig; what the log does not say stays open."""
     name = catalogue_name(boot["model"]) if model is not None else None
@@ -189,52 +185,3 @@ def rig_settings(boot: dict[str, Any], model: Model | None) -> dict[str, Any]:
     for field in ("version", "max_model_len", "tensor_parallel_size", "kv_cache_dtype", "num_speculative_tokens", "max_num_batched_tokens"):
         given[field] = "" if boot.get(field) is None else str(boot[field])
     return given
-
-
-def of_llama(boot: dict[str, Any], show: Show) -> dict[str, Any]:
-    """A boot of llama.cpp: the device's memory as the log adds it up."""
-    parts = []
-    device = {name: mib for name, mib in (boot["model_mib_by_device"] or {}).items() if not name.startswith(("CPU", "Host")) and "Host" not in name}
-    for name, mib in device.items():
-        parts.append(Part(f"weights, {name}", int(mib * MIB), "weights"))
-    named = (("kv_mib", "KV cache", "kv"), ("swa_mib", "sliding-window cache", "kv"), ("recurrent_mib", "recurrent state", "state"),
-             ("draft_kv_mib", "drafter's cache", "draft"), ("compute_mib", "compute buffer", "extra"), ("draft_compute_mib", "drafter's compute", "extra"))  # fmt: skip
-    parts += [Part(what, int(boot[key] * MIB), kind) for key, what, kind in named if boot.get(key)]
-    total = sum(part.size for part in parts)
-    if boot["free_mib"] and boot["free_mib"] * MIB > total:
-        parts.append(Part("free", int(boot["free_mib"] * MIB) - total, "free"))
-    pictures = [Picture("What the server takes", sum(part.size for part in parts), parts)] if parts else []
-    derived = boot["derived"]
-    rows = [
-        Figure("Context", show.tokens(boot["n_ctx"])) if boot["n_ctx"] else None,
-        Figure("Longest request", show.tokens(derived["longest_request"])) if derived["longest_request"] else None,
-        Figure("Each token", f"{derived['kv_bytes_per_token']:,} bytes", "of the KV cache") if derived["kv_bytes_per_token"] else None,
-        Figure("Recurrent state", f"{derived['state_mib_per_conversation']:g} MiB", "a conversation") if derived["state_mib_per_conversation"] else None,
-        Figure("Room beside the margin", f"{derived['room_mib']:,} MiB") if derived["room_mib"] is not None else None,
-        Figure("At most more tokens", f"{derived['room_tokens_at_most']:,}", "if only the KV cache grew") if derived["room_tokens_at_most"] else None,
-    ]
-    sections = [figures("What it says", [row for row in rows if row is not None])]
-    advice = []
-    if boot["verdict"] == "evict":
-        lacking = f" {boot['deficit_mib']:,} MiB are lacking." if boot["deficit_mib"] else ""
-        advice.append(f"Layers went to the CPU.{lacking} A shorter context (-c), fewer slots (-np), a smaller cache type (-ctk, -ctv) or a smaller margin (--fit-target) gives them back; what each is worth, Work it out says.")
-    elif boot["verdict"] == "fits" and derived["room_tokens_at_most"]:
-        advice.append("It fits with room to spare: the context may grow.")
-    if derived["binds"]:
-        advice.append(f"What binds the number of conversations: {derived['binds']}.")
-    if advice:
-        sections.append({"kind": "list", "title": "What to change", "rows": advice})
-    return told(boot, sections, [drawn(picture, show) for picture in pictures], llama_settings(boot, sum(device.values())))
-
-
-def llama_settings(boot: dict[str, Any], weights: float) -> dict[str, Any]:
-    """The boot as settings of a rig under llama.cpp."""
-    given = {
-        "n_ctx": boot["n_ctx"], "n_seq_max": boot.get("n_seq_max"), "n_ubatch": boot.get("n_ubatch"), "type_k": boot.get("type_k"),
-        "type_v": boot.get("type_v"), "free": boot["free_mib"], "weights_mib": round(weights, 2) or None,
-    }  # fmt: skip
-    texts = {name: "" if value is None else str(value) for name, value in given.items()}
-    return {
-        "engine": "llama.cpp", "model": catalogue_name(boot["model"]) or "", "free_is": "fit",
-        "kv_unified": on_off(boot.get("kv_unified")), **texts,
-    }  # fmt: skip

@@ -48,8 +48,12 @@ def table(title: str, head: list[str], rows: list[list[str]], text: str = "") ->
 
 
 def step(symbol: str, name: str, formula: str, numbers: str, value: str, source: str, note: str) -> dict[str, str]:
-    """One line of a derivation, with the note that explains it."""
-    return {"symbol": symbol, "name": name, "formula": formula, "numbers": numbers, "value": value, "source": source, "note": note, "asks": NOTES[note]}
+    """One line of a derivation, and where it is explained: a note, and behind # the anchor of the section."""
+    stem, _, anchor = note.partition("#")
+    return {
+        "symbol": symbol, "name": name, "formula": formula, "numbers": numbers, "value": value, "source": source, "note": stem, "anchor": anchor,
+        "asks": NOTES[stem],
+    }  # fmt: skip
 
 
 def steps(title: str, rows: list[dict[str, str]]) -> Section:

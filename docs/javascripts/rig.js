@@ -189,7 +189,7 @@ function progress(size) {
   $("#rig-bytes").textContent =
     size >= data.bytes ? "All loaded; Python starts" : `${megabytes(size)} of ${megabytes(data.bytes)} MB`
 }
-$("#rig-size").textContent = `Start loads Python, ${megabytes(data.bytes)} MB, once; typing does too.`
+$("#rig-size").textContent = `The first key, or Start, loads Python: ${megabytes(data.bytes)} MB.`
 
 function failed(text) {
   stop()
@@ -277,9 +277,16 @@ function drawRig(found, whole) {
   }
   const open = new Set($$("details[open]", box).map((one) => one.dataset.title))
   box.replaceChildren(...parts)
+  inShort(answered ? found.headline[1] || found.headline[0] : [...found.problems, ...found.asks].map((one) => one.text)[0])
   for (const one of $$("details", box)) one.open = open.has(one.dataset.title)
   if (whole) say(found.headline.join(" ") || [...found.problems, ...found.asks].map((one) => one.text).join(" "))
   window.dispatchEvent(new Event("resize")) // what scrolls sideways can be reached by keyboard
+}
+
+// The answer in one line, at the foot of the screen as long as the form hides it.
+function inShort(text) {
+  $("#rig-short").hidden = !text
+  $("#rig-short span").textContent = text || ""
 }
 
 const list = (title, name, texts) =>
@@ -319,8 +326,15 @@ function section(one) {
     return make("section", {}, title, make("dl", { className: "rig-figures" }, ...rows))
   }
   if (one.kind === "table") {
-    const head = make("tr", {}, ...one.head.map((cell) => make("th", { scope: "col", textContent: cell })))
-    const rows = one.rows.map((cells) => make("tr", {}, ...cells.map((cell, index) => make(index ? "td" : "th", { textContent: cell, ...(index ? {} : { scope: "row" }) }))))
+    if (!one.rows.length) return make("section", {}, title, text)
+    const beside = one.head.at(-1) === "to know" ? -1 : undefined // said below its row, where a phone shows it too
+    const head = make("tr", {}, ...one.head.slice(0, beside).map((cell) => make("th", { scope: "col", textContent: cell })))
+    const rows = one.rows.flatMap((cells) => {
+      const row = make("tr", {}, ...cells.slice(0, beside).map((cell, index) => make(index ? "td" : "th", { textContent: cell, ...(index ? {} : { scope: "row" }) })))
+      if (!beside || !cells.at(-1)) return [row]
+      row.className = "has-more"
+      return [row, make("tr", {}, make("td", { colSpan: cells.length - 1, className: "more", textContent: cells.at(-1) }))]
+    })
     const table = make("table", { className: "rig-table" }, make("thead", {}, head), make("tbody", {}, ...rows))
     const scrolls = make("div", { className: "scrolls" }, table)
     const whole = make("section", {}, title, text, scrolls)
@@ -336,7 +350,7 @@ function section(one) {
       return make(
         "li", {}, make("p", {}, make("code", { textContent: row.symbol }), ` ${row.name}: `, make("b", { textContent: row.value })),
         make("p", { className: "rig-how" }, make("code", { textContent: formula })),
-        make("p", { className: "rig-how" }, `${row.source}. `, note ? make("a", { href: note, textContent: row.asks }) : null),
+        make("p", { className: "rig-how" }, `${row.source}. `, note ? make("a", { href: note + (row.anchor && `#${row.anchor}`), textContent: row.asks }) : null),
       )
     })
     const details = make("details", { className: "rig-steps" }, make("summary", { textContent: one.title }), make("ol", {}, ...rows))

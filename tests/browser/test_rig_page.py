@@ -75,6 +75,36 @@ def test_a_shared_address_opens_to_the_same_answer_on_a_phone_in_the_dark(open_p
     assert violations(phone) == [] and phone.evaluate(STICKS_OUT) == []
 
 
+def test_on_a_phone_the_answer_in_short_stands_at_the_foot_of_the_form_and_leads_to_the_whole(open_page) -> None:
+    page: Page = open_page("rig/", phone=True)
+    short = page.locator("#rig-short")
+    expect(short).to_be_hidden()
+    page.locator("#rig-article").click()
+    expect(short).to_contain_text("5 conversations of 32K at once", timeout=SLOW)
+    page.locator("[name=engine]").scroll_into_view_if_needed()
+    expect(short).to_be_in_viewport(ratio=1)
+    expect(page.locator(".rig-headline")).not_to_be_in_viewport()
+    short.click()
+    expect(page.locator(".rig-headline")).to_be_in_viewport(ratio=1)
+    page.locator("[name=available]").fill("5.24 miles")
+    expect(short).to_contain_text("expected")
+
+
+def test_every_step_of_a_derivation_leads_to_the_section_that_explains_it(open_page, site: Path) -> None:
+    page: Page = open_page("rig/#engine=llama.cpp&model=qwen3.8-27b&n_ctx=64K&n_seq_max=1&free=23962&weights_mib=16000&draft_max=1")
+    links = []
+    for name in ("n_ctx", None):
+        if name is None:
+            page.locator("#tab-work").click()
+            page.evaluate("location.hash = 'engine=vllm&memory=cards&model=qwen3.8-27b&weights=10&extra=2&version=0.28.0&kv_cache_dtype=fp8&cards=' + JSON.stringify([{card: 'rtx-3090'}])")
+        expect(page.locator(".rig-steps li").first).to_contain_text("n_ctx" if name else "memory for the cache", timeout=SLOW)
+        links += page.locator(".rig-steps a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
+    assert len(links) > 10
+    for link in set(links):
+        path, _, anchor = link.partition("#")
+        assert f'id="{anchor}"' in (site / "rig" / path / "index.html").resolve().read_text(encoding="utf-8") and anchor, link
+
+
 def test_a_bad_setting_is_said_and_nothing_typed_is_lost_by_it_or_by_a_reload(open_page) -> None:
     page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8+GiB")
     assert "tokens are live" in headline(page)
