@@ -40,7 +40,7 @@ test: set-up $(browser) ## all that CI runs (ONLY=word: the tests with that word
 	@$(run) -m pytest $(PYTEST) $(if $(ONLY),-k '$(ONLY)')
 
 lint: $(python) ## what no test looks at: style, types, spelling, workflow files; pairs and numbers too
-	@.venv/bin/pre-commit run --all-files
+	@git ls-files -z --cached --others --exclude-standard --deduplicate | xargs -0 .venv/bin/pre-commit run --files
 
 habits: $(python) ## have git run the same before each commit
 	@.venv/bin/pre-commit install

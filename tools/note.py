@@ -94,7 +94,7 @@ def lay(name: str) -> Path:
     question = name.replace("_", " ").capitalize() + "?"
     script.write_text(TEMPLATE.format(question=question, id=name.split("_")[0][:8] + f"_{number}"), encoding="utf-8")
     notebook = jupytext.read(script)
-    notebook.metadata = nbformat.from_dict(notebooks.METADATA)
+    notebook.metadata = notebooks.metadata(notebook)
     for place, cell in enumerate(notebook.cells):  # ids of its own place, so that laying it again makes no difference
         cell.id = hashlib.sha256(f"{script.stem} {place}".encode()).hexdigest()[:8]
         cell.metadata = nbformat.from_dict({"tags": cell.metadata["tags"]} if cell.metadata.get("tags") else {})

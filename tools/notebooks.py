@@ -39,6 +39,25 @@ def cells(notebook: NotebookNode) -> list[tuple[str, str, list[str]]]:
     return [(cell.cell_type, cell.source, list(cell.metadata.get("tags", []))) for cell in notebook.cells]
 
 
+def metadata(notebook: NotebookNode) -> NotebookNode:
+    """What a stored notebook says of itself: its kernel, and which code its outputs are of."""
+    code = "\0".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return nbformat.from_dict({**METADATA, "aelius": {"executed": hashlib.sha256(code.encode()).hexdigest()[:16]}})
+
+
+def fault(script: Path) -> str:
+    """What is out of step in a pair, in one sentence with what mends it; empty if nothing is."""
+    stored = script.with_suffix(".ipynb")
+    if not stored.exists():
+        return f"{stored.name} is missing; mend it by: make notebooks"
+    if not in_step(script):
+        return f"{script.name} and its notebook do not hold the same cells; mend it by: make notebooks, then git add both"
+    notebook = nbformat.read(stored, as_version=4)
+    if notebook.metadata.get("aelius") != metadata(notebook).aelius:
+        return f"{stored.name} holds outputs of other code than its own; mend it by: make notebooks, then git add both"
+    return ""
+
+
 def in_step(script: Path) -> bool:
     """Whether the stored notebook holds the cells of its script."""
     stored = script.with_suffix(".ipynb")
@@ -58,7 +77,7 @@ def digest(script: Path) -> str:
 def is_current(script: Path) -> bool:
     """Whether this machine executed the note as it and the package now are."""
     stamp = STAMPS / script.stem
-    return stamp.exists() and stamp.read_text() == digest(script) and in_step(script)
+    return stamp.exists() and stamp.read_text() == digest(script) and not fault(script)
 
 
 def mark_current(script: Path) -> None:
@@ -73,7 +92,7 @@ def execute(script: Path) -> str:
     notebook = jupytext.read(script)
     if stored.exists():  # keeps the ids of cells that did not change
         notebook = combine_inputs_with_outputs(notebook, nbformat.read(stored, as_version=4))
-    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.metadata = metadata(notebook)
     os.environ["PYTHONHASHSEED"] = "0"
     client = NotebookClient(
         notebook, timeout=120, kernel_name="python3", record_timing=False, resources={"metadata": {"path": script.parent}}
@@ -106,10 +125,11 @@ def refresh(notes: list[Path]) -> list[str]:
 
 def check() -> None:
     """What is out of step, in one sentence each with the command that mends it: for a commit. Runs nothing."""
-    apart = [script for script in scripts() if not in_step(script)]
-    apart += [stored.with_suffix(".py") for stored in (ROOT / "notebooks").glob("*.ipynb") if not stored.with_suffix(".py").exists()]
-    if apart:
-        sys.exit("\n".join(f"{script.name} and its notebook do not hold the same cells; mend it by: make notebooks" for script in apart))
+    faults = [problem for script in scripts() if (problem := fault(script))]
+    alone = [stored for stored in sorted((ROOT / "notebooks").glob("*.ipynb")) if not stored.with_suffix(".py").exists()]
+    faults += [f"{stored.name} has no script beside it; mend it by: git checkout notebooks/{stored.stem}.py, or remove it" for stored in alone]
+    if faults:
+        sys.exit("\n".join(faults))
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -58,10 +59,14 @@ def committed() -> dict[str, Number]:
 
 
 def moved(before: Mapping[str, Number], after: Mapping[str, Number]) -> list[str]:
-    """Every number whose value is another one, and those that came or went."""
-    found = []
+    """Every number whose value is another one, and those that came or went; a new note's are only counted."""
+    known = {number.note for number in before.values()}
+    added = Counter(number.note for number in after.values() if number.note not in known and number.id not in before)
+    found = [f"{count} numbers of {note}, which the last commit does not have" for note, count in added.items()]
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
+        if old is None and new and new.note in added:
+            continue
         if old is None or new is None or (old.value, old.unit) != (new.value, new.unit):
             found.append(f"{key}: {old.text if old else 'new'} -> {new.text if new else 'gone'}")
     return found

@@ -65,5 +65,5 @@ def test_a_pair_out_of_step_is_said_in_one_sentence_with_the_command(laid: Path,
     (laid.parent / "01_two_numbers.py").unlink()
     notebooks.check()
     laid.write_text(laid.read_text(encoding="utf-8").replace("== pool", ">= pool"), encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"^02_where_it_ends.py and its notebook .*; mend it by: make notebooks$"):
+    with pytest.raises(SystemExit, match=r"^02_where_it_ends.py and its notebook .*; mend it by: make notebooks, then git add both$"):
         notebooks.check()

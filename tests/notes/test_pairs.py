@@ -16,14 +16,11 @@ SKIPS = {"nbval-skip", "nbval-ignore-output", "raises-exception", "nbval-raises-
 
 def faults(script: Path) -> list[str]:
     """What is wrong with a pair, one sentence each."""
-    stored = script.with_suffix(".ipynb")
-    if not stored.exists():
-        return [f"{stored.name} is missing: make notebooks"]
-    found = []
-    if not notebooks.in_step(script):
-        found.append(f"{stored.name} does not hold the cells of {script.name}: make notebooks")
+    found = [fault] if (fault := notebooks.fault(script)) else []
+    if not script.with_suffix(".ipynb").exists():
+        return found
     count = 0
-    for cell in nbformat.read(stored, as_version=4).cells:
+    for cell in nbformat.read(script.with_suffix(".ipynb"), as_version=4).cells:
         if SKIPS & set(cell.metadata.get("tags", ())):
             found.append(f"cell {cell.id} is tagged to be skipped")
         if cell.cell_type != "code":
@@ -58,6 +55,7 @@ def pair(tmp_path: Path) -> Path:
     notebook = jupytext.read(script)
     for count, cell in enumerate(notebook.cells[1:], start=1):
         cell.execution_count = count
+    notebook.metadata = notebooks.metadata(notebook)
     nbformat.write(notebook, script.with_suffix(".ipynb"))
     assert faults(script) == []
     return script
@@ -78,10 +76,10 @@ def show(kind: str) -> nbformat.NotebookNode:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda cells: cells[1].update(source="x = 2"), "does not hold the cells"),
-        (lambda cells: cells[0].update(source="# Why not?"), "does not hold the cells"),
-        (lambda cells: cells[1].metadata.update(tags=["fold"]), "does not hold the cells"),
-        (lambda cells: cells.pop(), "does not hold the cells"),
+        (lambda cells: cells[1].update(source="x = 2"), "do not hold the same cells"),
+        (lambda cells: cells[0].update(source="# Why not?"), "do not hold the same cells"),
+        (lambda cells: cells[1].metadata.update(tags=["fold"]), "do not hold the same cells"),
+        (lambda cells: cells.pop(), "do not hold the same cells"),
         (lambda cells: cells[2].update(execution_count=None), "was run as number None"),
         (lambda cells: cells[2].update(execution_count=7), "was run as number 7"),
         (lambda cells: cells[2].outputs.append(show("image/png")), "stores image/png"),
@@ -96,4 +94,10 @@ def test_a_planted_fault_of_a_pair_is_found(pair: Path, change: Callable[[list],
 
 def test_a_pair_without_its_notebook_is_found(pair: Path) -> None:
     pair.with_suffix(".ipynb").unlink()
-    assert faults(pair) == ["01_a.ipynb is missing: make notebooks"]
+    assert faults(pair) == ["01_a.ipynb is missing; mend it by: make notebooks"]
+
+
+def test_code_that_both_halves_hold_but_nobody_ran_is_found(pair: Path) -> None:
+    pair.write_text(pair.read_text(encoding="utf-8").replace("x = 1", "x = 2"), encoding="utf-8")
+    faults = edited(pair, lambda cells: cells[1].update(source="x = 2"))
+    assert faults == ["01_a.ipynb holds outputs of other code than its own; mend it by: make notebooks, then git add both"]

@@ -46,7 +46,7 @@ def on_pre_build(config: MkDocsConfig) -> None:
         import notebooks
 
         for script in notebooks.scripts():
-            if not (notebooks.STAMPS / script.stem).exists() and notebooks.in_step(script):
+            if not (notebooks.STAMPS / script.stem).exists() and not notebooks.fault(script):
                 notebooks.mark_current(script)
         stale = [note for note in notebooks.scripts() if not notebooks.is_current(note)]
         for problem in notebooks.refresh(stale):  # the preview goes on with what is stored
