@@ -7,6 +7,8 @@ from typing import Any
 from aelius_math.log_derive import derive
 from aelius_math.log_names import STATED, STATED_LLAMA
 from aelius_math.log_vllm import VllmBoot
+from aelius_math.units import AeliusError
+from aelius_math.vllm_versions import at, parse
 
 WANTED = (
     "max_model_len", "tokens", "available_kv_gib", "model", "version", "tensor_parallel_size", "kv_cache_dtype",
@@ -22,7 +24,7 @@ def vllm_boot(boot: VllmBoot) -> dict[str, Any]:
     tokens, concurrency, length = _pool_line(boot, notes)
     out["tokens"], out["max_concurrency"] = tokens, concurrency
     out["max_model_len"] = _length(boot, length, notes)
-    out["available_kv_gib"] = _available(boot, notes)
+    out["available_kv_gib"], out["null_block_left_out"] = _available(boot, notes)
     out["block_size"] = _agreed(boot, "block", "attention block size", notes) or boot.one(
         "engine.user_block_size", "args.user_block_size"
     )
@@ -65,6 +67,7 @@ def vllm_boot(boot: VllmBoot) -> dict[str, Any]:
         notes.append("Context parallel multiplies the logged tokens; blocks are not derived from them.")
     out["derived"] = derive(boot, out, notes)
     out.pop("memory_line_binds", None)
+    out.pop("null_block_left_out")
     skip = {"tokens"} if out["status"] == "refused" else set()
     if out["kv_reserved_gib"] is not None:
         skip.add("available_kv_gib")
@@ -109,7 +112,8 @@ def _length(boot: VllmBoot, length: int | None, notes: list[str]) -> int | None:
     return value
 
 
-def _available(boot: VllmBoot, notes: list[str]) -> float | None:
+def _available(boot: VllmBoot, notes: list[str]) -> tuple[float | None, bool]:
+    """The memory of the cache; and whether the null block is to be added to it."""
     refused = [value for value in boot.values("refused_available") if isinstance(value, float)]
     entries = [entry for entry in boot.said.get("available", []) if isinstance(entry.value, float)]
     values = sorted({entry.value for entry in entries if isinstance(entry.value, float)})
@@ -118,18 +122,42 @@ def _available(boot: VllmBoot, notes: list[str]) -> float | None:
         notes.append(
             f"The ranks have different memory for the KV cache: {said}. The smallest binds all of them."
         )
+    if refused and leaves_null_block_out(boot.one("version")):
+        return _beside_null_block(refused, values, notes)
     if refused:
         if values and abs(values[0] - refused[0]) > 0.011:
             notes.append(
                 f"The memory line says {values[0]} GiB, the error {refused[0]} GiB: the line is not the binding rank's."
             )
-        return min(refused)
+        return min(refused), False
     world = boot.one("engine.tensor_parallel_size", "args.tensor_parallel_size")
     if values and len(entries) == 1 and isinstance(world, int) and world > 1:
         notes.append(
             f"One memory line for {world} ranks: the smallest rank's memory binds, and this line may be another's."
         )
-    return values[0] if values else None
+    return (values[0] if values else None), False
+
+
+def leaves_null_block_out(version: object) -> bool:
+    """Whether the memory in a release's error is without the null block: from 0.29 the check sets it aside.
+
+    >>> leaves_null_block_out("0.28.0"), leaves_null_block_out("0.29.0"), leaves_null_block_out(None)
+    (False, True, False)
+    """
+    try:
+        return at(parse(version)[0]).checks_null_block
+    except AeliusError:
+        return False
+
+
+def _beside_null_block(refused: list[float], values: list[float], notes: list[str]) -> tuple[float, bool]:
+    """The memory of a refused boot: the line's, which holds the null block; else the error's, which does not."""
+    left = min(refused)
+    if values and values[0] > left - 0.011:
+        notes.append(f"The error's {left} GiB leave out the null block; the memory line's {values[0]} GiB hold it.")
+        return values[0], False
+    notes.append(f"The error's {left} GiB leave out the null block: the cache has one block more.")
+    return left, True
 
 
 def _agreed(boot: VllmBoot, name: str, what: str, notes: list[str]) -> Any:

@@ -16,6 +16,7 @@ from aelius_math.model import Model
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, plan_pool
 from aelius_math.vllm_explain import Candidate, Explanation, explain
+from aelius_math.vllm_plan import make_plan
 
 CARDS = (1, 2, 4, 8)
 SETTINGS = (
@@ -179,6 +180,8 @@ def remedies(out: dict[str, Any], model: Model) -> list[dict[str, Any]]:
     memory = int(out["available_kv_gib"] * GIB)
     try:
         engine = Engine(version=releases(out["version"])[0], max_model_len=out["max_model_len"], **given)
+        if out["null_block_left_out"]:
+            memory += make_plan(model, engine).block_size_bytes
         plan_pool(model, engine, memory)
         return []
     except DoesNotFit as error:

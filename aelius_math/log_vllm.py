@@ -1,4 +1,4 @@
-"""vLLM's boot log: its lines, from 0.2 to 0.29, and the boots they belong to."""
+"""vLLM's boot log: its lines, from 0.2 to 0.33, and the boots they belong to."""
 
 from __future__ import annotations
 

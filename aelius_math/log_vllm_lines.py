@@ -1,4 +1,4 @@
-"""The lines of vLLM's boot log that are read, from 0.2 to 0.29, as a table."""
+"""The lines of vLLM's boot log that are read, from 0.2 to 0.33, as a table."""
 
 from __future__ import annotations
 

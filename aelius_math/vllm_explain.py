@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from aelius_math.cache import MLA, Recurrent
+from aelius_math.cache import MLA, GatedDeltaNet, KimiDelta, Recurrent
 from aelius_math.model import Model
 from aelius_math.records import Record, replace
 from aelius_math.units import GIB, AeliusError, whole
@@ -190,8 +190,13 @@ def search_space(model: Model, given: Mapping[str, object], block_size: int | No
     }
     if recurrent:
         spaces["enable_prefix_caching"] = (True, False)
-        spaces["mamba_cache_mode"] = ("align", "all") if all(layer.offers_mode_all for layer in recurrent) else ("align",)
+        every = rules.mode_all and all(layer.offers_mode_all for layer in recurrent)
+        spaces["mamba_cache_mode"] = ("align", "all") if every else ("align",)
         spaces["mamba_ssm_cache_dtype"] = (None, "bfloat16" if rules.bf16_state else "float16")
+    if rules.gdn_checkpoint and any(isinstance(layer, GatedDeltaNet) for layer in recurrent):
+        spaces["gdn_prefill_backend"] = ("triton", "flashinfer")
+    if rules.kda_checkpoint and any(isinstance(layer, KimiDelta) for layer in recurrent):
+        spaces["kda_prefill_backend"] = ("triton", "flashkda")
     if block_size is None:
         spaces["block_size"] = BLOCK_SIZES
     else:
@@ -202,9 +207,11 @@ def search_space(model: Model, given: Mapping[str, object], block_size: int | No
 
 
 def combinations(spaces: Mapping[str, tuple[object, ...]]) -> Iterator[dict[str, object]]:
-    """Every combination once; a mode is tried only with prefix caching on."""
+    """Every combination once; a mode, and a prefill that sets blocks aside, are tried only with prefix caching on."""
     for values in product(*spaces.values()):
         settings = dict(zip(spaces, values, strict=True))
+        if settings.get("enable_prefix_caching") is False and {"flashinfer", "flashkda"} & set(values):
+            continue
         if settings.get("enable_prefix_caching") is False and "mamba_cache_mode" in settings:
             if settings["mamba_cache_mode"] != "align":
                 continue

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from aelius_math import catalogue
 from aelius_math.logs import read
-from aelius_math.units import AeliusError
+from aelius_math.units import GIB, AeliusError
+from aelius_math.vllm import DoesNotFit, Engine, plan_pool
+from aelius_math.vllm_plan import make_plan
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "boot_logs"
 NAMES = {
@@ -289,3 +292,37 @@ def test_a_pool_over_context_ranks_is_told_and_not_derived() -> None:
     (boot,) = read(log)["boots"]
     assert boot["tokens"] == 100000 and boot["derived"]["num_blocks"] is None
     assert any("Context parallel" in note for note in boot["notes"])
+
+
+REFUSED_0_33 = """\
+INFO [core.py:140] Initializing a V1 LLM engine (v0.33.0) with config: model='Qwen/Qwen3.8-27B', speculative_config=None, max_seq_len=262144, tensor_parallel_size=2, pipeline_parallel_size=1, data_parallel_size=1, kv_cache_dtype=auto, enable_prefix_caching=True,
+INFO [gpu_worker.py:773] Available KV cache memory: {line} GiB
+ValueError: To serve at least one request with the model's max seq len (262144), (8.52 GiB KV cache is needed, which is larger than the available KV cache memory ({error} GiB). Based on the available memory, the estimated maximum model length is {longest}. Try increasing `gpu_memory_utilization`.
+"""
+
+
+def refused_0_33(line: str | None) -> dict:
+    """Qwen3.8-27B without drafts refused by 0.33; its numbers as the planner gives them for 5.24 GiB."""
+    engine = Engine(version="0.33.0", max_model_len=262144, tensor_parallel_size=2, enable_prefix_caching=True)
+    model, memory = catalogue.load("qwen3.8-27b"), int(5.24 * GIB)
+    longest = pytest.raises(DoesNotFit, plan_pool, model, engine, memory).value.longest_max_model_len
+    error = (memory - make_plan(model, engine).block_size_bytes) / GIB
+    text = REFUSED_0_33.format(line=line, error=f"{error:.2f}", longest=longest)
+    if line is None:
+        text = "\n".join(each for each in text.split("\n") if "Available" not in each)
+    (boot,) = read(text)["boots"]
+    assert boot["longest_max_model_len"] == longest and "null_block_left_out" not in boot
+    return boot
+
+
+def test_from_0_29_the_error_leaves_the_null_block_out_and_the_memory_line_holds() -> None:
+    boot = refused_0_33("5.24")
+    assert boot["available_kv_gib"] == 5.24
+    assert any("leave out the null block" in note for note in boot["notes"])
+    assert not any("binding rank" in note for note in boot["notes"])
+
+
+def test_from_0_29_an_error_alone_is_given_its_null_block_back() -> None:
+    one, both = refused_0_33(None), refused_0_33("5.24")
+    assert one["available_kv_gib"] < 5.24 and any("one block more" in note for note in one["notes"])
+    assert one["derived"]["flags"] and one["derived"]["flags"] == both["derived"]["flags"]

@@ -134,6 +134,18 @@ def test_gated_deltanet_with_flashinfers_prefill_aligns_and_sets_a_block_aside_f
     assert any("3 + num_speculative_tokens" in step.formula for step in flashinfer.steps)
 
 
+def test_which_prefill_printed_a_pool_is_searched_from_0_33():
+    def found(tokens, **given):
+        settings = {"tensor_parallel_size": 2, "kv_cache_dtype": "fp8", "num_speculative_tokens": 4, "mamba_ssm_cache_dtype": "float32"}
+        explained = explain(tokens, 262144, catalogue.load("Qwen3.8-27B"), max_concurrency=1.08, **settings | given)
+        return {(one.num_blocks, one.engine.gdn_prefill_backend, one.engine.enable_prefix_caching) for one in explained.candidates}
+
+    assert (194, "flashinfer", True) in found(284_111, version="0.33.0")
+    assert not any(backend == "flashinfer" and not caching for _, backend, caching in found(284_111, version="0.33.0"))
+    assert {backend for _, backend, _ in found(284_111, version="0.32.0")} <= {None}
+    assert (194, "flashinfer", True) not in found(284_111, version="0.33.0", gdn_prefill_backend="triton")
+
+
 def test_kimi_delta_with_flashkdas_prefill_sets_a_block_aside_from_0_29():
     def fixed(version, backend, caching=True):
         return plan(LATENT, KIMI, version=version, enable_prefix_caching=caching, kda_prefill_backend=backend)
