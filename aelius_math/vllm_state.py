@@ -69,16 +69,21 @@ def one_state(layer: Recurrent, model: Model, engine: Engine, rules: Rules) -> i
 
 
 def exports_checkpoints(recurrent: Sequence[Recurrent], engine: Engine, rules: Rules) -> bool:
-    """Whether Gated DeltaNet layers save a state in the middle of a prefill: with FlashInfer's kernel, in mode align."""
-    delta = any(isinstance(layer, GatedDeltaNet) for layer in recurrent)
+    """Whether Gated DeltaNet layers save a state in the middle of a prefill: with FlashInfer's kernel, and no other kind."""
+    delta = bool(recurrent) and all(isinstance(layer, GatedDeltaNet) for layer in recurrent)
     return rules.gdn_checkpoint and delta and engine.gdn_prefill_backend == "flashinfer"
 
 
 def checkpoint_blocks(recurrent: Sequence[Recurrent], engine: Engine, rules: Rules) -> int:
-    """Blocks [int] that mode align sets aside in each group for such a state."""
+    """Blocks [int] that mode align sets aside in each group for such a state; refuses kinds that differ in it."""
     if exports_checkpoints(recurrent, engine, rules):
         return 1
-    if rules.mamba2_checkpoint and any(isinstance(layer, Mamba2) for layer in recurrent):
-        return 1
-    kimi = any(isinstance(layer, KimiDelta) for layer in recurrent)
-    return int(rules.kda_checkpoint and kimi and engine.kda_prefill_backend == "flashkda")
+    flashkda = rules.kda_checkpoint and engine.kda_prefill_backend == "flashkda"
+    counts = {
+        int((rules.mamba2_checkpoint and isinstance(layer, Mamba2)) or (flashkda and isinstance(layer, KimiDelta)))
+        for layer in recurrent
+    }
+    if len(counts) > 1:
+        names = ", ".join(sorted({type(layer).__name__ for layer in recurrent}))
+        raise AeliusError("layers", names, "recurrent layers of one kind, where one of them saves a state in a prefill")
+    return counts.pop() if counts else 0

@@ -6,7 +6,7 @@ import pytest
 from test_vllm_versions import CHUNK, DELTA, FULL, KIMI, LATENT, MAMBA, WINDOW, plan, refused
 
 from aelius_math import catalogue
-from aelius_math.cache import Mamba1, SlidingWindow
+from aelius_math.cache import Mamba1, Mamba2, SlidingWindow
 from aelius_math.cache_kinds import ShortConvolution
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, explain, plan_pool
@@ -105,6 +105,14 @@ def test_mamba2_sets_one_block_more_aside_in_mode_align_from_0_32(version, more)
     assert (on.fixed_blocks_per_request, off.fixed_blocks_per_request) == ((2 + more) * groups, groups)
     assert on.blocks(1, running=True) - off.blocks(1, running=True) == 0  # it is held during a prefill only
     assert on.blocks(1, running=True, peak=True) == on.blocks(1)
+
+
+def test_kinds_of_one_size_that_differ_in_such_a_block_are_refused():
+    second = Mamba2(num_layers=8, num_heads=64, head_dim=64, n_groups=1, state_size=128, conv_kernel_size=4)
+    first = Mamba1(num_layers=8, intermediate_size=256, state_size=2096, conv_kernel_size=4)
+    assert first.state_bytes("bf16") == second.state_bytes("bf16")
+    assert plan(FULL, first, second, version="0.31.0").num_blocks
+    assert refused(FULL, first, second, version="0.32.0") == "layers"
 
 
 @pytest.mark.parametrize(("version", "block_size"), [("0.31.0", 576), ("0.32.0", 576), ("0.31.1", 576)])
