@@ -13,6 +13,10 @@ from aelius_math.units import AeliusError, ceil_div
 from aelius_math.vllm_versions import INT4, PLAIN, Rules
 
 
+class Indivisible(AeliusError):
+    """MLA pages that do not divide the largest: they are not padded."""
+
+
 class Group(NamedTuple):
     """Layers that share one block table: the engine's name of their kind, how many, tokens in a block."""
 
@@ -80,6 +84,19 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
     return list(promoted.values())
 
 
+def all_full(buckets: list[Bucket], dtype: str, cards: int, rules: Rules, block_size: int) -> list[Bucket] | None:
+    """Windows beside MLA, planned as full in blocks as large: what the engine falls back to. None where it does not."""
+    kinds = {bucket.spec for bucket in buckets}
+    if not rules.falls_back_to_full or not kinds <= {"MLAAttentionSpec", "FullAttentionSpec", "SlidingWindowSpec"}:
+        return None
+    for bucket in buckets:
+        bucket.block_size = block_size
+    try:
+        return promote(buckets, dtype, cards, rules)
+    except AeliusError:
+        return None
+
+
 def group(buckets: list[Bucket], rules: Rules) -> tuple[list[Table], int | None, int]:
     """The groups, the bytes of a page (None: of several sizes, summed), and of a block."""
     first = buckets[0]
@@ -124,7 +141,7 @@ def unify_pages(buckets: list[Bucket], rules: Rules) -> int:
         elif largest % page == 0:
             bucket.block_size *= largest // page
         elif isinstance(bucket.layer, MLA):
-            raise AeliusError(
+            raise Indivisible(
                 "layers", f"MLA pages of {page:,} bytes", f"pages that divide {largest:,}, of the others"
             )
         elif not rules.pads_attention:

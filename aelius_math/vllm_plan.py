@@ -12,7 +12,6 @@ from typing import NamedTuple
 from aelius_math import dtypes
 from aelius_math.cache import (
     MLA,
-    FullAttention,
     Layers,
     Recurrent,
     Request,
@@ -20,8 +19,9 @@ from aelius_math.cache import (
 )
 from aelius_math.model import Model
 from aelius_math.units import AeliusError, ceil_div
+from aelius_math.vllm_checks import cache_dtype, check_layers, draft_layers
 from aelius_math.vllm_engine import Engine
-from aelius_math.vllm_groups import Bucket, Table, group, promote
+from aelius_math.vllm_groups import Bucket, Indivisible, Table, all_full, group, promote
 from aelius_math.vllm_state import (
     GDN_CHECKPOINT_ALIGNMENT,
     cache_mode,
@@ -33,8 +33,6 @@ from aelius_math.vllm_versions import INT4, Rules, possible
 
 DEFAULT_BLOCK_SIZE = 16
 MLA_BLOCK_SIZE = 64
-DRAFTLESS = ("ngram", "suffix")
-"""Speculative methods that keep no layers of their own."""
 
 
 class Plan(NamedTuple):
@@ -113,77 +111,17 @@ def plan_by(rules: Rules, model: Model, engine: Engine) -> Plan:
     buckets = fill_buckets(layers, engine, rules, dtype, mode, block_size, state_page)
     if not engine.hybrid_kv_cache_manager:
         buckets = promote(buckets, dtype, cards, rules)
-    tables, page, block_bytes = group(buckets, rules)
+    try:
+        tables, page, block_bytes = group(buckets, rules)
+    except Indivisible:
+        buckets = fill_buckets(layers, engine, rules, dtype, mode, block_size, state_page)
+        whole_pages = all_full(buckets, dtype, cards, rules, block_size)
+        if whole_pages is None:
+            raise
+        tables, page, block_bytes = group(whole_pages, rules)
     return Plan(
         rules, dtype, mode, request, block_size, token_bytes, state, align, tuple(tables), page, block_bytes
     )
-
-
-def cache_dtype(model: Model, engine: Engine, rules: Rules) -> str:
-    """The format of the KV cache: the setting's, else the checkpoint's, else the model's own."""
-    asked: str | None = engine.kv_cache_dtype
-    if asked == "auto":
-        asked = model.kv_cache_dtype or model.dtype
-        if asked is None:
-            raise AeliusError(
-                "Model.dtype", None, 'the model\'s dtype, or a kv_cache_dtype other than "auto"'
-            )
-        if dtypes.known(asked) == "fp32":
-            return "fp32"
-    dtype = dtypes.known(asked, "kv_cache_dtype")
-    sparse = any(isinstance(layer, MLA) and layer.index_head_dim for layer in model.layers)
-    if dtype == "fp8" and sparse and not rules.align_follows_block_size:
-        dtype = "fp8_ds_mla"  # before 0.20 always so (models/config.py, DeepseekV32ForCausalLM)
-    if dtype not in rules.formats:
-        names = ", ".join(sorted(rules.formats))
-        raise AeliusError(
-            "kv_cache_dtype", engine.kv_cache_dtype, f"a format of vLLM {engine.version}: auto, {names}"
-        )
-    return dtype
-
-
-def draft_layers(model: Model, engine: Engine) -> tuple[Layers, ...]:
-    """The layers that speculative decoding adds: the model's own MTP layers, or those of a separate drafter."""
-    if not engine.num_speculative_tokens:
-        return ()
-    method = engine.speculative_method
-    if engine.draft:
-        if method == "mtp":
-            raise AeliusError(
-                "speculative_method", method, "another method beside a separate draft, or no draft"
-            )
-        return engine.draft
-    if method in (None, "mtp"):
-        if not model.mtp_layers:
-            raise AeliusError(
-                "num_speculative_tokens",
-                engine.num_speculative_tokens,
-                f"0, or a draft or a speculative_method: {model.name} has no MTP layers",
-            )
-        return model.mtp_layers
-    if method in DRAFTLESS:
-        return ()
-    raise AeliusError(
-        "speculative_method", method, "its draft's layers too (draft=), or mtp, " + ", ".join(DRAFTLESS)
-    )
-
-
-def check_layers(layers: tuple[Layers, ...], engine: Engine, rules: Rules) -> None:
-    """Refuses kinds without a rule, what does not divide by the cards, and old releases for more than one kind."""
-    cards = engine.tensor_parallel_size
-    for layer in layers:
-        if not layer.vllm_spec:
-            raise AeliusError(
-                "layers", type(layer).__name__, "a kind of layer whose rule in vLLM's planner is known"
-            )
-        for field, count in layer.divided().items():
-            if count % cards and not (field == "num_kv_heads" and cards % count == 0):
-                expected = f"a number that divides the {count} {field} of {type(layer).__name__}"
-                raise AeliusError("tensor_parallel_size", cards, expected)
-    if rules.old and {type(layer) for layer in layers} != {FullAttention}:
-        raise AeliusError("version", engine.version, "0.17 or newer for layers other than full attention")
-    if rules.old and len({layer.spec_key(cards) for layer in layers}) > 1:
-        raise AeliusError("version", engine.version, "0.17 or newer for full attention of more than one size")
 
 
 def attention_bytes(attention: list[Layers], dtype: str, cards: int, hybrid: bool) -> int:

@@ -34,6 +34,7 @@ class Rules(NamedTuple):
     pads_state                a state page is padded again when a drafter's page is larger
     window_block              window layers start from --block-size ("asked"), from the backend's smallest block ("kernel"),
                               or from as many of those as --block-size holds ("whole kernels")
+    falls_back_to_full        windows beside MLA whose pages cannot be made one: planned as full
     packs_windows             formats that window layers are planned in as packed; elsewhere a whole byte an element
     promotes_format           the hybrid manager off: layers of these kinds, planned as full, keep the cache's format
     retains_for_mtp           window layers keep k - 1 tokens more when several MTP layers draft
@@ -65,6 +66,7 @@ class Rules(NamedTuple):
     pads_attention: bool
     pads_state: bool
     window_block: str
+    falls_back_to_full: bool
     packs_windows: frozenset[str]
     promotes_format: frozenset[str]
     retains_for_mtp: bool
@@ -129,6 +131,7 @@ def at(numbers: tuple[int, int, int]) -> Rules:
         pads_attention=since((0, 24, 0)),
         pads_state=since((0, 26, 0)),
         window_block="whole kernels" if since((0, 30, 0)) else "kernel" if since((0, 25, 0)) else "asked",
+        falls_back_to_full=since((0, 27, 0)),
         packs_windows=INT4 if since((0, 28, 0)) else SCALED if since((0, 21, 0)) else SCALED - {"nvfp4"},
         promotes_format=BOTH_PROMOTED if since((0, 28, 0)) else WINDOWS_PROMOTED if since((0, 21, 0)) else frozenset(),
         retains_for_mtp=since((0, 28, 0)),

@@ -82,6 +82,22 @@ def test_windows_and_chunks_planned_as_full_are_one_type_but_not_one_spec():
     assert pool.block_size_bytes == 24 * 16 * 4096
 
 
+def test_windows_beside_mla_whose_pages_cannot_be_made_one_are_planned_as_full_from_0_27():
+    large, shorter = (SlidingWindow(num_layers=2, num_kv_heads=16, head_size=256, sliding_window=size) for size in (1024, 512))
+    drafts = {"draft": (large,), "num_speculative_tokens": 2, "speculative_method": "eagle3"}
+    for version in ("0.27.0", "0.28.0", NEWEST):
+        pool = plan(LATENT, version=version, **drafts)  # a page of 16 * 16384 bytes is no multiple of one of 64 * 1152
+        assert pool.groups == (("UniformTypeKVCacheSpecs", 10, 64),) and pool.page_size_bytes is None
+        assert pool.block_size_bytes == 64 * (8 * 1152 + 2 * 16384)
+        assert pool.blocks_per_request == 32768 // 64
+    assert plan(LATENT, FULL, version=NEWEST, **drafts).groups == (("UniformTypeKVCacheSpecs", 18, 64),)
+    assert refused(LATENT, version="0.26.0", **drafts) == "layers"
+    for other in ((CHUNK,), (large, CHUNK), (large, shorter)):
+        assert refused(LATENT, version=NEWEST, **drafts | {"draft": other}) == "layers"
+    huge = SlidingWindow(num_layers=2, num_kv_heads=64, head_size=512, sliding_window=64)
+    assert refused(LATENT, KIMI, version=NEWEST, **drafts | {"draft": (huge,)}) == "layers"  # nor beside a state
+
+
 def test_the_state_of_kimi_delta_may_be_bfloat16_from_0_30():
     half = KIMI.state_elements() * 2
     sizes = [plan(LATENT, KIMI, version=version, mamba_ssm_cache_dtype="bfloat16").plan.state_bytes for version in ("0.29.0", "0.30.0")]
