@@ -50,7 +50,7 @@ from aelius_math.units import LARGEST, AeliusError, whole
 PLAIN = frozenset({
     "llama", "qwen", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe", "gemma",
     "phi2", "phi3", "phimoe", "starcoder", "starcoder2", "command-r", "chatglm", "glm4", "glm4moe",
-    "granite", "granitemoe", "falcon", "gpt2", "gptj", "gptneox", "mpt", "bloom", "stablelm", "baichuan",
+    "granite", "granitemoe", "falcon", "gpt2", "gptneox", "mpt", "bloom", "stablelm", "baichuan",
     "internlm2", "orion", "xverse", "minicpm", "dbrx", "arctic", "olmo", "olmoe", "nemotron", "exaone",
     "deci", "openelm", "smollm3", "arcee", "apertus", "ernie4_5", "ernie4_5-moe", "hunyuan-dense",
     "hunyuan-moe", "minimax-m2", "seed_oss", "dots1", "bailingmoe", "bailingmoe2", "bitnet", "jais",

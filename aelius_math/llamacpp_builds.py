@@ -37,6 +37,9 @@ ROLLBACK = ROLLBACK_JULY | {
 """Architectures whose recurrent state can be rolled back when drafts are rejected, as a GGUF and a config.json name them
 (src/llama-arch.cpp, llm_arch_supports_rs_rollback; others in its list have kinds of layer that are not read here)."""
 
+NO_FLASH_ATTENTION = frozenset(("grok", "grok-1"))
+"""Architectures for which flash attention is switched off, without which V cannot be quantised (src/llama-context.cpp)."""
+
 ROLLBACK_KINDS_JULY = {"GatedDeltaNet": True, "Mamba2": False, "KimiDelta": False, "ShortConvolution": False}
 ROLLBACK_KINDS = {"GatedDeltaNet": True, "Mamba2": None, "KimiDelta": None, "ShortConvolution": True}
 """The same for a model that does not say its architecture. A Gated DeltaNet is taken for Qwen3.5's, a short convolution

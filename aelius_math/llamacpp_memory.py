@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from aelius_math import dtypes
 from aelius_math.cache import MLA, FullAttention, Layers
-from aelius_math.llamacpp_builds import measured, mib_bytes
+from aelius_math.llamacpp_builds import NO_FLASH_ATTENTION, measured, mib_bytes
 from aelius_math.llamacpp_context import PAD, Context
 from aelius_math.model import Model
 from aelius_math.units import AeliusError, round_up
@@ -226,12 +226,10 @@ def rollback_copies(model: Model, context: Context) -> int:
     if model.architecture is not None:
         return context.draft_max if model.architecture in rules.rollback else 0
     able = [rules.rollback_kinds.get(kind, False) for kind in kinds]
-    if not all(one is not False for one in able):
-        return 0
-    if None in able:
+    if None in able and False not in able:
         expected = "llama.cpp's or the config's name of it, as nemotron_h: some of its kind keep a state for each drafted token"
         raise AeliusError("architecture", None, expected)
-    return context.draft_max
+    return context.draft_max if all(able) else 0
 
 
 def memory(model: Model, context: Context) -> Memory:
@@ -251,6 +249,8 @@ def memory(model: Model, context: Context) -> Memory:
     """
     n_ctx, n_ctx_seq = context.split(model.max_position_embeddings)
     n_ubatch = min(context.n_ubatch, context.n_batch, context.asked(model.max_position_embeddings))
+    if model.architecture in NO_FLASH_ATTENTION and context.type_v in dtypes.BLOCK_BYTES:
+        raise AeliusError("type_v", context.type_v, "f32, f16 or bf16: the model runs without flash attention")
     caches = attention_caches(model.layers, context, n_ctx_seq, n_ubatch)
     drafts: list[Cache] = []
     if context.draft_max:

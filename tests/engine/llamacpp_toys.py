@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aelius_math.gguf_config import PLAIN
+
 Keys = dict[str, Any]
 
 COMMON: Keys = {
@@ -19,7 +21,9 @@ COMMON: Keys = {
     "leading_dense_block_count": 1, "interleave_moe_layer_step": 2, "moe_latent_size": 32, "logit_scale": 1.0,
     "residual_scale": 1.0, "embedding_scale": 1.0, "time_mix_extra_dim": 8, "time_decay_extra_dim": 8,
     "attention.decay_lora_rank": 8, "attention.iclr_lora_rank": 8, "attention.value_residual_mix_lora_rank": 8,
-    "attention.gate_lora_rank": 8,
+    "attention.gate_lora_rank": 8, "attention.relative_buckets_count": 8, "attention.clamp_kqv": 1.0,
+    "attention.max_alibi_bias": 8.0, "attention.group_norm_epsilon": 1e-5, "attention.group_norm_groups": 8,
+    "use_parallel_residual": False, "expert_group_scale": 1.0, "experts_per_group": 1,
 }  # fmt: skip
 """Keys that some architecture wants and no cache depends on; every file has all of them."""
 
@@ -63,7 +67,7 @@ MODELS: dict[str, tuple[str, Keys]] = {
     "glm4.5-air": ("glm4moe", attends(47, 8, 128) | MTP),
     "qwen3.5-27b": ("qwen35", attends(65, 4, 256) | delta(16, 48) | MTP),
     "qwen3.5-35b-a3b": ("qwen35moe", attends(41, 2, 256) | delta(16, 32) | MTP),
-    "qwen3-next-80b": ("qwen3next", attends(48, 2, 256) | delta(16, 32)),
+    "qwen3-next-80b": ("qwen3next", attends(49, 2, 256) | delta(16, 32) | MTP),
     "gemma2-2b": ("gemma2", attends(26, 4, 256, attention__sliding_window=4096)),
     "gemma3-27b": ("gemma3", attends(62, 16, 128, attention__sliding_window=1024)),
     "gemma3n-e4b": (
@@ -90,6 +94,22 @@ MODELS: dict[str, tuple[str, Keys]] = {
         attends(32, 8, 128, attention__sliding_window=4096, attention__sliding_window_pattern=4, embedding_length=1024),
     ),
     "trinity-mini": ("afmoe", attends(56, 2, 128, attention__sliding_window=2048)),
+    "step3.5-flash": (
+        "step35",
+        attends(46, 8, 128, attention__sliding_window=512, attention__head_count=[64] + ([96] * 3 + [64]) * 11 + [96],
+                attention__sliding_window_pattern=[False] + ([True] * 3 + [False]) * 11 + [True],
+                attention__key_length_swa=128, attention__value_length_swa=128, attention__head_count_kv=[8] * 46)
+        | MTP,
+    ),
+    "laguna-xs": (
+        "laguna",
+        attends(48, 8, 128, attention__sliding_window=512, attention__sliding_window_pattern=([False] + [True] * 3) * 12,
+                attention__head_count=[48] * 48, attention__head_count_kv=[8] * 48, rope__dimension_count=128),
+    ),
+    "k-exaone-236b": (
+        "exaone-moe",
+        attends(48, 8, 128, attention__sliding_window=128, embedding_length=1024, rope__dimension_count=128),
+    ),
     "mimo-v2-flash": (
         "mimo2",
         attends(48, 4, 192, attention__sliding_window=128, attention__sliding_window_pattern=([False] + [True] * 5) * 8)
@@ -119,9 +139,15 @@ MODELS: dict[str, tuple[str, Keys]] = {
     ),
     "nemotron-nano-part": (
         "nemotron_h_moe",
-        attends(13, 2, 128, feed_forward_length=[0, 64, 0, 64, 0, 0, 64, 0, 64, 0, 64, 0, 0],
-                attention__head_count_kv=[0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 2])
-        | {"attention.head_count": 32} | state(4, 4096, 128, 64, 8),
+        attends(14, 2, 128, feed_forward_length=[0, 64, 0, 64, 0, 0, 64, 0, 64, 0, 64, 0, 0, 64],
+                attention__head_count_kv=[0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 2, 2])
+        | {"attention.head_count": 32} | state(4, 4096, 128, 64, 8) | MTP,
+    ),
+    "nemotron-h-part": (
+        "nemotron_h",
+        attends(13, 8, 128, feed_forward_length=[0, 64, 0, 64, 0, 0, 64, 0, 64, 0, 64, 0, 0],
+                attention__head_count_kv=[0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 8])
+        | {"attention.head_count": 40} | state(4, 10_240, 128, 128, 8),
     ),
     "granite4-tiny": (
         "granitehybrid",
@@ -147,6 +173,13 @@ MODELS: dict[str, tuple[str, Keys]] = {
     ),
 }  # fmt: skip
 """Names of published models, where the whole geometry is theirs; -part, -quarter and -eighth say that it is not."""
+
+UNASKED = ("apertus",)
+"""Architectures that the package reads and that are not asked: they want keys of another form."""
+
+for _arch in sorted(PLAIN - set(UNASKED)):
+    MODELS[f"plain-{_arch}"] = (_arch, attends(8, 2, 64, attention__sliding_window=512, rope__dimension_count=64))
+# No model's geometry: a window is in the keys, and every layer must keep all tokens all the same.
 
 TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "iq4_nl": 20, "bf16": 30}
 """Cache types and their numbers in ggml.h."""
@@ -187,13 +220,17 @@ def keys_of(name: str, old: bool = False) -> Keys:
     """All keys of a model's file. `old`: for a build without load_mtp."""
     keys = COMMON | MODELS[name][1]
     if "nextn_predict_layers" in keys and not has_mtp(name, old):
-        keys |= {"block_count": keys["block_count"] - keys.pop("nextn_predict_layers")}
+        n = keys["block_count"] - keys.pop("nextn_predict_layers")
+        per_layer = {key: value[:n] for key, value in keys.items() if isinstance(value, list) and len(value) == n + 1}
+        keys |= {"block_count": n, **per_layer}
     return keys
 
 
 def runs_of(name: str, few: bool = False, old: bool = False) -> list[Keys]:
     """What a model is started with: types where it keeps K and V, windows longer than one, drafts where it has a state."""
     arch, keys = MODELS[name]
+    if name.startswith("plain-"):
+        return [run(4096, 1), run(4096, 2, kvu=True, k="q8_0")]
     has_state = any(key.startswith(("ssm.", "wkv.", "shortconv.")) for key in keys)
     groups = [PLAIN]
     if "attention.key_length" in keys:

@@ -21,13 +21,15 @@ STATE = re.compile(
 
 
 def log_of(lines):
-    """What a context's log states: sizes in MiB as printed; cells of one stream."""
+    """What a context's log states: sizes in MiB as printed; cells of one stream. A cache of no layers is left out."""
     found = {"kv": []}
     for line in lines:
         if match := CONTEXT.match(line):
             found[match[1]] = int(match[2])
         elif match := CACHE.match(line):
             size, cells, layers, seqs, streams, _, k, _, v = match.groups()
+            if layers == "0":
+                continue
             found["kv"].append({"size": float(size), "cells": int(cells), "layers": int(layers), "n_seq": int(seqs),
                                 "streams": int(streams), "k": float(k), "v": float(v)})  # fmt: skip
         elif match := STATE.match(line):

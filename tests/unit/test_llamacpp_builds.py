@@ -6,7 +6,7 @@ import pytest
 from llamacpp_models import GOLDEN
 from llamacpp_runs import difference, says
 
-from aelius_math.gguf_config import model_from_gguf
+from aelius_math.gguf_config import LATENT, MIXED, PLAIN, WINDOWED, model_from_gguf
 from aelius_math.llamacpp_builds import BUILDS
 from aelius_math.llamacpp_context import CACHE_TYPES
 from aelius_math.llamacpp_memory import ATTENTION, STATE
@@ -15,7 +15,7 @@ from aelius_math.units import AeliusError
 FILES = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((GOLDEN / "llamacpp_builds").glob("*.json"))
 }
-COUNTS = {"b9982": (170, 0, 0), "b11352": (166, 10, 0), "b11739": (656, 22, 2)}
+COUNTS = {"b9982": (299, 1, 0), "b11352": (307, 11, 0), "b11739": (870, 23, 2)}
 
 
 def model_of(file, name):
@@ -74,6 +74,11 @@ def test_the_newest_build_was_asked_for_every_kind_of_layer_but_lightning_and_fo
     assert {row["type_v"] for row in file["runs"] if "log" in row} == set(CACHE_TYPES)
     assert {row["drafts"] for row in file["runs"] if "drafts" in row} == {1, 2, 3}
     assert any(row.get("mtp") for row in file["runs"])
+
+
+def test_the_newest_build_was_asked_for_every_architecture_that_the_reader_of_files_knows_but_one():
+    asked = {model["architecture"] for model in FILES["b11739"]["models"].values()}
+    assert asked == (PLAIN | WINDOWED.keys() | MIXED | LATENT) - {"apertus"}
 
 
 def test_a_difference_names_both_answers_and_a_refusal_that_only_one_side_makes():

@@ -483,6 +483,13 @@ def test_unequal_types_of_mla_are_refused_since_the_build_that_refuses_them():
         memory(model("dsv2lite"), Context(**unequal))
 
 
+def test_grok_runs_without_flash_attention_so_its_v_is_not_quantised():
+    grok = Model(name="grok", layers=(full(64, 8, 128),), architecture="grok")
+    assert memory(grok, Context(n_ctx=256, type_k="q8_0", type_v="bf16")).kv_bytes > 0
+    with pytest.raises(AeliusError, match="type_v: got 'q8_0', expected f32, f16 or bf16"):
+        memory(grok, Context(n_ctx=256, type_k="q8_0", type_v="q8_0"))
+
+
 def test_unknown_kinds_of_layer_are_refused_by_name():
     class Novel(Layers):
         pass

@@ -140,6 +140,12 @@ def test_a_model_that_is_not_loaded_stops_with_the_engines_words(engine, tmp_pat
         oracle.ask(tmp_path, "llama", {}, {}, [])
 
 
+def test_an_architecture_that_a_build_does_not_have_yet_is_told_from_a_file_that_is_wrong(engine, tmp_path):
+    engine.write_text("""print('{"made": false, "log": ["unknown model architecture: laguna"]}')""", encoding="utf-8")
+    with pytest.raises(oracle.Unknown):
+        oracle.ask(tmp_path, "laguna", {}, {}, [])
+
+
 # the command
 
 
@@ -194,6 +200,19 @@ def test_a_part_of_the_models_is_compared_but_not_kept(laid, capsys):
     assert oracle.main(["--only", "mamba", "--write"]) == 2
     assert "WRITE: got it with ONLY" in capsys.readouterr().err
     assert not list(laid.glob("*.json"))
+
+
+def test_models_that_a_build_does_not_know_are_named_and_the_others_asked(laid, monkeypatch, capsys):
+    honest = oracle.rows_of
+
+    def rows(folder, name, few, old):
+        if name == "mamba-eighth":
+            raise oracle.Unknown(name)
+        return honest(folder, name, few, old)
+
+    monkeypatch.setattr(oracle, "rows_of", rows)
+    assert oracle.main(["--few"]) == 0
+    assert "not asked, as the build does not know them: mamba\n" in capsys.readouterr().out
 
 
 def test_what_it_cannot_do_it_says_in_one_line_without_a_traceback(capsys):
