@@ -16,6 +16,7 @@ export MPLBACKEND := agg
 
 generators := mkdocs properdocs
 GENERATOR ?= mkdocs
+export GENERATOR
 generator = $(if $(filter $(GENERATOR),$(generators)),$(GENERATOR),$(error GENERATOR=$(GENERATOR) is none of: $(generators)))
 
 python := .venv/.laid
@@ -35,8 +36,8 @@ site: set-up ## build the site into site/ (SITE_URL=https://... for canonical li
 serve: set-up ## live preview on http://127.0.0.1:8000, following notes, pages and the package (PORT=8001 for another)
 	@$(run) -m $(generator) serve --config-file mkdocs.yml --no-strict --dev-addr 127.0.0.1:$(or $(PORT),8000)
 
-test: set-up $(browser) ## all that CI runs (ONLY=word: the tests with that word in their names)
-	@$(run) -m mkdocs build --strict --site-dir .cache/site
+test: set-up $(browser) ## all that CI runs (ONLY='word or word': the tests with that in their names)
+	@$(run) -m $(generator) build --strict --config-file mkdocs.yml --site-dir .cache/site
 	@$(run) -m pytest $(PYTEST) $(if $(ONLY),-k '$(ONLY)')
 
 lint: $(python) ## what no test looks at: style, types, spelling, workflow files; pairs and numbers too

@@ -1,7 +1,6 @@
 """The article's service as scenes for the simulation: its rig, its policies, and the stored results of long runs.
 
-The rig is inferred, not stated: 200 blocks is what prints 289,661 tokens at a limit of 262,144 with four draft tokens, an
-fp8 cache and prefix caching on (see the note on the pool).
+The rig is inferred, not stated: it is the one that prints the article's pool (see the note on it).
 """
 
 from __future__ import annotations
@@ -16,14 +15,17 @@ from aelius_math.demand import assumed
 from aelius_math.ladder import BlockCosts, Ladder, slice_sizes
 from aelius_math.ledger import given
 from aelius_math.scene import Policy, Rig, Scene
+from aelius_math.units import AeliusError
 from aelius_math.vllm import Pool
+
+DRAFTS: int = given("drafts")
 
 SHORT = slice_sizes(given("pool") - sum(Ladder.slices), given("ladder_shorts"))[-1]
 """Tokens of a short slice: the largest of which eighteen fit."""
 
 
 @cache
-def pool(num_speculative_tokens: int = 4, enable_prefix_caching: bool = True) -> Pool:
+def pool(num_speculative_tokens: int = DRAFTS, enable_prefix_caching: bool = True) -> Pool:
     """The pool of the article's two cards under a setting; by default the one that prints its number.
 
     >>> pool().tokens, pool().usable_blocks, pool(0, False).tokens
@@ -33,7 +35,7 @@ def pool(num_speculative_tokens: int = 4, enable_prefix_caching: bool = True) ->
 
 
 @cache
-def rig(num_speculative_tokens: int = 4, enable_prefix_caching: bool = True) -> Rig:
+def rig(num_speculative_tokens: int = DRAFTS, enable_prefix_caching: bool = True) -> Rig:
     """That pool as the simulation takes it. At rest a conversation keeps one state of each recurrent group: inferred."""
     planned = pool(num_speculative_tokens, enable_prefix_caching)
     costs = BlockCosts(
@@ -90,6 +92,28 @@ def scene(name: str, *, demand: dict[str, float] | None = None, **changes: Any) 
 
 @cache
 def stored() -> dict[str, Any]:
-    """The results of the long runs, as `make simulate` wrote them, with seeds and version."""
+    """The results of the long runs, as `make simulate` wrote them, with seeds and version.
+
+    Raises AeliusError if they are of another rig than the article's is now.
+    """
     data: dict[str, Any] = json.loads(files("aelius_math").joinpath("simulated.json").read_text(encoding="utf-8"))
+    if data["rig"] != simulated_rig():
+        raise AeliusError("simulated.json", data["rig"], f"runs of the article's rig as it is now, {simulated_rig()}: make simulate")
     return data
+
+
+def simulated_rig() -> dict[str, int]:
+    """What of the rig and the ladder the long runs rest on [blocks and tokens].
+
+    >>> simulated_rig()["usable_blocks"], simulated_rig()["pool"]
+    (199, 289661)
+    """
+    costs = rig().costs
+    return {
+        "pool": given("pool"),
+        "tokens": rig().tokens,
+        "short": SHORT,
+        "usable_blocks": costs.usable_blocks,
+        "block_size": costs.block_size,
+        "fixed_blocks": costs.fixed_blocks,
+    }

@@ -227,11 +227,14 @@ def numbers(**entries: Number) -> Recorded:
     known = {number.id: number for number in [*published().values(), *_recorded.values(), *recorded]}
     values: dict[str, object] = {key: n.exact for key, n in known.items() if n.exact is not None}
     for number in recorded:
+        elsewhere = False
         try:
             agree(number, values)
         except AeliusError as error:
             if "known ids" not in error.expected:
                 raise
+            elsewhere = True
+        if elsewhere:  # outside of the handler, so that what goes wrong here is said alone
             agree(number, {**_of_other_notes(), **values})
     _recorded.update({number.id: number for number in recorded})
     return Recorded(tuple(recorded))

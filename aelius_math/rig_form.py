@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from aelius_math import catalogue
 from aelius_math.config_text import parse
+from aelius_math.ledger import given
 from aelius_math.model import Model, from_config
 from aelius_math.units import GB, GIB, KIB, MB, MIB, AeliusError, parse_bytes, parse_tokens
 
@@ -43,7 +44,8 @@ def cards() -> dict[str, Card]:
     '24126 MiB'
     """
     text = Path(__file__).with_name("cards.toml").read_text("utf-8")
-    return {key: Card(**fields) for key, fields in tomllib.loads(text).items()}
+    read = {key: {"visible": f"{given(fields.pop('given'))} MiB"} | fields if "given" in fields else fields for key, fields in tomllib.loads(text).items()}
+    return {key: Card(**fields) for key, fields in read.items()}
 
 
 class Missing(AeliusError):

@@ -205,7 +205,7 @@ Table(("version", "logged, caching on", "blocks", "per request", "logged, cachin
 # ## Public logs that agree
 #
 # Other people have posted what their engine printed. One runs nearly this setting on cards like these: fp8,
-# [four](num:drafts) draft tokens, the same limit, blocks of [1,616](num:block) tokens; it has more memory left, and a whole
+# [four](num:log_drafts) draft tokens, the same limit, blocks of [1,616](num:log_block) tokens; it has more memory left, and a whole
 # count of blocks prints its pool. One states every input and its memory. The last is a curiosity: other flags, and exactly
 # the article's number.
 
@@ -245,6 +245,8 @@ Table(("model", "cache", "drafts", "limit", "memory a card", "logged pool", "blo
 # %% tags=["fold"]
 near, exact, same = (logs[key] for key in ("club-1170", "talos-1995", "club-602"))
 numbers(
+    log_drafts=num(near["num_speculative_tokens"], "its draft tokens", unit="tokens", kind="external", source=near["source"]),
+    log_block=num(near["attention_block_size_logged"], "its block", unit="tokens", kind="external", source=near["source"]),
     log_near=num(near["gpu_kv_cache_tokens"], "pool of a public log of nearly this setting", unit="tokens", kind="external", source=near["source"]),
     log_exact=num(exact["gpu_kv_cache_tokens"], "pool of a public log with every input stated", unit="tokens", kind="external", source=exact["source"]),
     log_same=num(same["gpu_kv_cache_tokens"], "pool of a public log with other flags", "= pool", "tokens", kind="external", source=same["source"]),
@@ -332,6 +334,7 @@ numbers(
     fixed_tokens=num(plan.fixed_blocks_per_request * plan.block_size, "room of the state's blocks", "= fixed * block", "tokens"),
     fixed_ratio=num(plan.fixed_blocks_per_request * plan.block_size / state_tokens, "the engine's blocks against the state itself", "= fixed_tokens / state_tokens", "x"),
     left_over=num(usable - plan.blocks(limit), "usable blocks beside a full request", "= usable - per_request", "blocks"),
+    left_share=num((usable - plan.blocks(limit)) / plan.blocks(1), "what a full request leaves, against the smallest chat", "= left_over / blocks_1", "x"),
     chats=num(usable // plan.blocks(1), "smallest chats at once, planned", "= usable // blocks_1", "conversations"),
     seats_32k_b=num(usable // plan.blocks(32 * K), f"requests of {figures.tokens(32 * K)} at once, planned", "= usable // (ceil_div(32 * k_binary, block) + fixed)", "requests"),
 )  # fmt: skip
@@ -365,7 +368,7 @@ figures.show(
 # %% [markdown]
 # [18](num:fixed) blocks are room for [29,088](num:fixed_tokens) tokens, [6.2](num:fixed_ratio) times the state itself: the rest
 # is copies, drafts and padding. Of [200](num:blocks) blocks [199](num:usable) can be held, since the engine keeps one as a
-# null block. A full request leaves [18](num:left_over) of them, fewer than the [19](num:blocks_1) that the smallest chat
+# null block. A full request leaves [18](num:left_over) of them, [fewer than](num:left_share) the [19](num:blocks_1) that the smallest chat
 # wants. The article's remark that one user who asks for everything is the whole service is true to the letter.
 #
 # While it runs, a request holds somewhat less: the second block of a group's state is there only as long as a state is being

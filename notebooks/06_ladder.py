@@ -106,8 +106,9 @@ figures.show(
     fig,
     name="ladder-cut",
     alt="Two bars. In tokens the ladder fills the pool of {pool} exactly: one long slice, three middle ones, many short. In blocks the same "
-    "slices reach to {want_planned}, three times past the mark of {usable} usable blocks.",
-    caption="The same ladder, full to the token above and drawn at three times the blocks below.",
+    "slices reach to {want_planned}, far past the mark of {usable} usable blocks.",
+    caption="The same ladder: full to the token above, and {over} times the usable blocks below.",
+    over=f"{in_blocks.promised / planned.usable_blocks:.2f}",
     pool=pool,
     want_planned=in_blocks.promised,
     usable=planned.usable_blocks,

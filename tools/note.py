@@ -20,7 +20,8 @@ from IPython.core.formatters import DisplayFormatter
 import locks
 import notebooks
 import prose
-from aelius_math.ledger import collect
+import restate
+from aelius_math.ledger import collect, published
 
 ROOT = Path(__file__).parent.parent
 NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
@@ -92,7 +93,8 @@ def lay(name: str) -> Path:
     number = max(int(script.name[:2]) for script in notebooks.scripts()) + 1
     script = ROOT / "notebooks" / f"{number:02d}_{name}.py"
     question = name.replace("_", " ").capitalize() + "?"
-    script.write_text(TEMPLATE.format(question=question, id=name.split("_")[0][:8] + f"_{number}"), encoding="utf-8")
+    text = TEMPLATE.format(question=question, id=name.split("_")[0][:8] + f"_{number}")
+    script.write_text(restate.rewrite(text, published())[0], encoding="utf-8")
     notebook = jupytext.read(script)
     notebook.metadata = notebooks.metadata(notebook)
     for place, cell in enumerate(notebook.cells):  # ids of its own place, so that laying it again makes no difference

@@ -6,10 +6,12 @@ locks; and last what only a person can mend: words whose condition no longer hol
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import locks
@@ -28,8 +30,8 @@ def texts() -> list[Path]:
 
 
 def rewrite(text: str, ledger: Mapping[str, Number]) -> tuple[str, list[str]]:
-    """The text with its stale numbers said anew, and what changed. What cannot be said anew stays."""
-    changed = []
+    """The text with its stale numbers said anew, and what changed, each with its sentence. What cannot be said anew stays."""
+    changed: list[tuple[int, str]] = []
     for link in reversed(find_links(text)):
         number = ledger.get(link.id)
         if number is None or truth(number, link.text, link.after) is None:
@@ -38,8 +40,19 @@ def rewrite(text: str, ledger: Mapping[str, Number]) -> tuple[str, list[str]]:
         if said and truth(number, said, link.after) is None:
             bound = text[link.start : link.end]
             text = text[: link.start] + bound.replace(link.text, said, 1) + text[link.end :]
-            changed.append(f"line {link.line}: [{link.text}](num:{link.id}) -> {said}")
-    return text, changed[::-1]
+            changed.append((link.start, f"line {link.line}: [{link.text}](num:{link.id}) -> {said}"))
+    return text, [f"{what}\n      {sentence(text, at)}" for at, what in changed[::-1]]
+
+
+def sentence(text: str, at: int) -> str:
+    """The sentence around a place, without links and comment marks, for a person to read whole."""
+    start = max(text.rfind(mark, 0, at) + len(mark) for mark in ("\n\n", "\n#\n", "]\n"))
+    ends = [end for mark in ("\n\n", "\n#\n") if (end := text.find(mark, at)) >= 0]
+    paragraph, place = text[start : min(ends, default=len(text))], at - start
+    cuts = [0, *(match.end() for match in re.finditer(r"[.?!:](?= |\n)", paragraph)), len(paragraph)]
+    begin, end = next((one, other) for one, other in pairwise(cuts) if place < other)
+    said = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph[begin:end])
+    return " ".join(re.sub(r"^# ?", "", said, flags=re.MULTILINE).split())
 
 
 def committed() -> dict[str, Number]:
@@ -60,15 +73,18 @@ def committed() -> dict[str, Number]:
 
 def moved(before: Mapping[str, Number], after: Mapping[str, Number]) -> list[str]:
     """Every number whose value is another one, and those that came or went; a new note's are only counted."""
-    known = {number.note for number in before.values()}
-    added = Counter(number.note for number in after.values() if number.note not in known and number.id not in before)
+    known = {number.origin for number in before.values()}
+    added = Counter(number.origin for number in after.values() if number.origin not in known and number.id not in before)
     found = [f"{count} numbers of {note}, which the last commit does not have" for note, count in added.items()]
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
-        if old is None and new and new.note in added:
+        if old is None and new and new.origin in added:
             continue
         if old is None or new is None or (old.value, old.unit) != (new.value, new.unit):
-            found.append(f"{key}: {old.text if old else 'new'} -> {new.text if new else 'gone'}")
+            texts = [old.text if old else "new", new.text if new else "gone"]
+            if old and new and texts[0] == texts[1]:  # it moved behind the digits that are shown
+                texts = [f"{number.value} {number.unit}".strip() for number in (old, new)]
+            found.append(f"{key}: {texts[0]} -> {texts[1]}")
     return found
 
 
@@ -93,15 +109,30 @@ def store_prose(script: Path) -> None:
         notebooks.mark_current(script)
 
 
-def run_stale() -> list[str]:
-    """Executes the notes whose script or package changed. Returns what went wrong."""
+def run_stale() -> dict[str, str]:
+    """Executes the notes whose script or package changed. Returns what went wrong, by note."""
     import notebooks
 
-    problems = []
-    for script in notebooks.scripts():
-        if not notebooks.is_current(script) and (problem := notebooks.execute(script)):
-            problems.append(f"{problem}\n(its numbers are those of the last run)")
-    return problems
+    stale = [script for script in notebooks.scripts() if not notebooks.is_current(script)]
+    return {script.stem: problem for script in stale if (problem := notebooks.execute(script))}
+
+
+def failed(problems: Mapping[str, str], ledger: Ledger) -> list[str]:
+    """The notes that failed, those first that wait for no other; one that uses numbers of another failed note says so."""
+    waits = {}
+    for stem in problems:
+        text = (ROOT / "notebooks" / f"{stem}.py").read_text(encoding="utf-8")
+        used = {name for formula in re.findall(r'"= ([^"]*)"', text) for name in re.findall(r"[a-z]\w*", formula)}
+        used |= {link.id for link in find_links(text)}
+        waits[stem] = sorted({ledger[name].origin for name in used if name in ledger and ledger[name].origin in problems} - {stem})
+    if all(waits.values()):  # each uses numbers of another: all are shown
+        waits = dict.fromkeys(problems, [])
+    lines = [f"{problem}\n(its numbers are those of the last run)" for stem, problem in problems.items() if not waits[stem]]
+    for stem, problem in problems.items():
+        if waits[stem]:
+            last = problem.strip().splitlines()[-1]
+            lines.append(f"{stem}.py waits for {', '.join(waits[stem])}: mend that first, then run make numbers again\n  (it said: {last})")
+    return lines
 
 
 def show(title: str, lines: list[str]) -> None:
@@ -141,7 +172,10 @@ def main() -> None:
     show("Bindings locked anew (read each: is this the number that the sentence means?):", locks.differences(wanted, locks.stored()))
     locks.write(wanted)
     print(f"\n{report.summary()}\n{len(changes)} texts rewritten")
-    left = [*problems, *report.problems, *ledger.disagreements(), *typed_digits.check(ROOT)]
+    stale = [line for line in ledger.disagreements() if ledger[line.partition(":")[0]].origin not in problems]
+    left = [*failed(problems, ledger), *report.problems, *stale, *typed_digits.check(ROOT)]
+    if problems:
+        print(f"{len(problems)} notes failed: what moved and what was rewritten is not the whole yet")
     if left:
         sys.exit("\n".join(["\nThese only a person can mend:", *left]))
 

@@ -268,7 +268,7 @@ def main() -> None:
 
 def write(parts: dict[str, object]) -> None:
     """The file, a part a line, so that a change shows which part it is in."""
-    head = {"made_by": "make simulate", "version": VERSION, "demand": asdict(assumed())}
+    head = {"made_by": "make simulate", "version": VERSION, "demand": asdict(assumed()), "rig": busy_hour.simulated_rig()}
     lines = [f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items()]
     inner = [f"  {json.dumps(name)}: {json.dumps(parts[name], ensure_ascii=False)}" for name in PARTS if name in parts]
     lines.append(' "parts": {\n' + ",\n".join(inner) + "\n }")

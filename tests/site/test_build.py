@@ -33,8 +33,8 @@ def copy(tmp_path: Path) -> Path:
 
 def build(copy: Path, **more: str) -> tuple[int, str]:
     """Exit code and output of the command that the Makefile runs."""
-    command = next(line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "-m $(generator) build" in line)
-    words = [sys.executable, *command.strip().removeprefix("@$(run) ").replace("$(generator)", "mkdocs").split()]
+    command = next(line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "-m $(generator) build" in line and "--site-dir" not in line)
+    words = [sys.executable, *command.strip().removeprefix("@$(run) ").replace("$(generator)", os.environ.get("GENERATOR", "mkdocs")).split()]
     environment = {**os.environ, "PYTHONPATH": str(copy), "NO_MKDOCS_2_WARNING": "1", **more}
     run = subprocess.run(words, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return run.returncode, run.stdout

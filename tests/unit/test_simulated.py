@@ -8,6 +8,7 @@ from aelius_math.erlang import erlang_c
 from aelius_math.experiments import textbook
 from aelius_math.scene import VERSION
 from aelius_math.simulation import run
+from aelius_math.units import AeliusError
 
 STORED = busy_hour.stored()
 PARTS = STORED["parts"]
@@ -49,3 +50,10 @@ def test_in_the_stored_busy_hour_used_cached_and_free_are_all_the_blocks(scale):
 def test_every_assumed_line_of_the_demand_was_varied_but_the_scale_itself():
     varied = {row["line"] for row in PARTS["sensitivity"]} | {"prefill_high", "decode_high"}  # moved with their lows
     assert table().keys() - varied == {"people", "sessions_per_person"}
+
+
+def test_stored_runs_of_another_rig_are_refused_with_the_command(monkeypatch):
+    busy_hour.stored.cache_clear()
+    monkeypatch.setattr(busy_hour, "simulated_rig", lambda: {"usable_blocks": 201})
+    with pytest.raises(AeliusError, match=r"simulated\.json: .*make simulate"):
+        busy_hour.stored()

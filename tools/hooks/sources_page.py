@@ -18,6 +18,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
+from aelius_math import rig_form
+
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"(?<![\w./\[-])(?:[\w.-]+/)*[\w-]+\.(?:py|cpp|h|cu|cuh)\b(?!\]|:\d)")
 ADDRESS = re.compile(r"https://[^\s,;)]+")
@@ -120,8 +122,8 @@ def models() -> Iterator[tuple[str, ...]]:
 
 
 def cards() -> Iterator[tuple[str, ...]]:
-    for card in tomllib.loads((ROOT / "aelius_math" / "cards.toml").read_text(encoding="utf-8")).values():
-        yield escape(card["name"]), with_links(card["source"])
+    for card in rig_form.cards().values():
+        yield escape(card.name), with_links(card.source)
 
 
 MARKS = {
