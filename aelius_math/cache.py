@@ -201,8 +201,6 @@ class MLA(Layers):
             if (self.kv_lora_rank, self.qk_rope_head_dim) != (512, 64):
                 raise AeliusError("kv_lora_rank + qk_rope_head_dim", latent, "512 + 64 for fp8_ds_mla")
             return latent + self.FP8_DS_MLA_EXTRA_BYTES
-        if dtypes.known(dtype) in dtypes.SCALED_HEAD_BITS:  # the scale pair, though there is no V
-            return dtypes.vector_bytes(dtype, 1, latent) + 4
         return dtypes.row_bytes(dtype, latent)
 
     def index_token_bytes(self, dtype: str) -> int:

@@ -6,11 +6,11 @@ Follows vllm/config/cache.py and vllm/v1/kv_cache_interface.py, 0.28.0; what cha
 from __future__ import annotations
 
 from aelius_math import dtypes
-from aelius_math.cache import MLA, FullAttention, Layers
+from aelius_math.cache import MLA, FullAttention, Layers, SlidingWindow
 from aelius_math.model import Model
 from aelius_math.units import AeliusError
 from aelius_math.vllm_engine import Engine
-from aelius_math.vllm_versions import Rules
+from aelius_math.vllm_versions import INT4, PLAIN, Rules
 
 DRAFTLESS = ("ngram", "suffix")
 """Speculative methods that keep no layers of their own."""
@@ -65,14 +65,33 @@ def draft_layers(model: Model, engine: Engine) -> tuple[Layers, ...]:
     )
 
 
-def check_layers(layers: tuple[Layers, ...], engine: Engine, rules: Rules) -> None:
-    """Refuses kinds without a rule, what does not divide by the cards, and old releases for more than one kind."""
+def check_windows(model: Model, layers: tuple[Layers, ...], engine: Engine, rules: Rules) -> None:
+    """Refuses windows beside a model's MLA layers, also a drafter's, where the engine does.
+
+    Up to 0.25.1 get_kv_cache_spec of layers/attention/attention.py asserts that the model has no MLA.
+    """
+    if rules.windows_beside_mla or not any(isinstance(layer, MLA) for layer in model.layers):
+        return
+    if any(isinstance(layer, SlidingWindow) for layer in layers):
+        raise AeliusError("version", engine.version, "0.26 or newer for sliding windows beside MLA layers")
+
+
+def check_layers(layers: tuple[Layers, ...], engine: Engine, rules: Rules, dtype: str) -> None:
+    """Refuses kinds without a rule, what does not divide by the cards, formats that no backend keeps MLA in, and old
+    releases for more than one kind.
+
+    MLA: no backend of vllm/v1/attention/backends/mla/ lists a packed format (`supported_kv_cache_dtypes`, 0.20.0 to 0.33.0),
+    so the selector of the platform finds none and the engine does not start (platforms/cuda.py, get_attn_backend_cls).
+    """
     cards = engine.tensor_parallel_size
     for layer in layers:
         if not layer.vllm_spec:
             raise AeliusError(
                 "layers", type(layer).__name__, "a kind of layer whose rule in vLLM's planner is known"
             )
+        if isinstance(layer, MLA) and dtype in INT4 - PLAIN:
+            expected = "auto, bf16, fp16, fp8 or fp8_ds_mla: no attention backend of vLLM keeps MLA layers in another format"
+            raise AeliusError("kv_cache_dtype", dtype, expected)
         for field, count in layer.divided().items():
             if count % cards and not (field == "num_kv_heads" and cards % count == 0):
                 expected = f"a number that divides the {count} {field} of {type(layer).__name__}"

@@ -65,12 +65,18 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
         raise AeliusError(
             "hybrid_kv_cache_manager", False, f"True: the engine cannot plan {names} as one kind"
         )
+    blocks = {bucket.block_size for bucket in buckets}
+    if len(blocks) > 1:
+        names = " and ".join(map(str, sorted(blocks)))
+        raise AeliusError("hybrid_kv_cache_manager", False, f"True: before 0.27 the engine cannot plan blocks of {names} tokens as one kind")
     both = len({spec for spec, _ in kinds}) > 1  # windows and chunks: one type of layer, but not one spec
     promoted: dict[tuple[object, ...], Bucket] = {}
     for bucket in buckets:
-        layer, page = bucket.layer, bucket.page_size_bytes
+        layer, page, apart = bucket.layer, bucket.page_size_bytes, False
         if isinstance(layer, FullAttention) and layer.window is not None:
-            kept = dtype if layer.vllm_spec in rules.promotes_format or dtype not in INT4 - PLAIN else "fp8"
+            keeps = layer.vllm_spec in rules.promotes_format
+            kept = dtype if keeps or dtype not in INT4 - PLAIN else "fp8"
+            apart = rules.promoted_apart or (rules.specs_name_format and not keeps and dtype == "fp8")
             page = bucket.block_size * layer.token_bytes(kept, cards)
             layer = FullAttention(
                 num_layers=layer.num_layers,
@@ -78,7 +84,7 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
                 head_size=layer.head_size,
                 head_size_v=layer.head_size_v,
             )
-        key = (*layer.spec_key(cards), page, bucket.spec if both else "")
+        key = (*layer.spec_key(cards), page, apart, bucket.spec if both else "")
         merged = promoted.setdefault(key, Bucket(layer, layer.vllm_spec, page, bucket.block_size))
         merged.num_layers += bucket.num_layers
     return list(promoted.values())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import lcm
 from typing import NamedTuple
 
-from aelius_math import dtypes
 from aelius_math.cache import (
     MLA,
     Layers,
@@ -19,7 +18,7 @@ from aelius_math.cache import (
 )
 from aelius_math.model import Model
 from aelius_math.units import AeliusError, ceil_div
-from aelius_math.vllm_checks import cache_dtype, check_layers, draft_layers
+from aelius_math.vllm_checks import cache_dtype, check_layers, check_windows, draft_layers
 from aelius_math.vllm_engine import Engine
 from aelius_math.vllm_groups import Bucket, Indivisible, Table, all_full, group, promote
 from aelius_math.vllm_state import (
@@ -91,7 +90,8 @@ def plan_by(rules: Rules, model: Model, engine: Engine) -> Plan:
     drafts, cards = engine.num_speculative_tokens, engine.tensor_parallel_size
     extra = draft_layers(model, engine)
     layers = model.layers + extra
-    check_layers(layers, engine, rules)
+    check_layers(layers, engine, rules, dtype)
+    check_windows(model, layers, engine, rules)
     recurrent = [layer for layer in layers if isinstance(layer, Recurrent)]
     attention = [layer for layer in model.layers if not layer.recurrent]
     mode = cache_mode(engine, rules, bool(recurrent), bool(attention))
@@ -149,7 +149,7 @@ def block_sizes(
         usual = MLA_BLOCK_SIZE if mla else DEFAULT_BLOCK_SIZE
         kernel = max(kernel or usual, usual)
         return kernel, asked or kernel
-    if mla and (dtype in dtypes.SCALED_HEAD_BITS or dtype == "fp8_ds_mla"):
+    if mla and dtype == "fp8_ds_mla":
         raise AeliusError("kv_cache_dtype", dtype, "another format: for MLA beside recurrent layers it is not derived")
     align = kernel or (rules.mla_hybrid_kernel if mla else DEFAULT_BLOCK_SIZE)
     if rules.align_follows_block_size:
@@ -227,7 +227,7 @@ def fill_buckets(
             add(layer, key, state_page, engine.max_model_len if mode == "none" else block_size)
             continue
         size = block_size
-        if isinstance(layer, SlidingWindow) and not promoted:
+        if isinstance(layer, SlidingWindow) and not (promoted and rules.promotes_blocks):
             size = window_block(engine, rules, block_size)
         kept = planned_format(layer, dtype, rules)
         add(layer, key, size * layer.token_bytes(kept, cards), size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from aelius_math.cache import MLA, GatedDeltaNet, KimiDelta, Recurrent, heads_per_card
 from aelius_math.vllm_engine import Engine
 from aelius_math.vllm_groups import Table
-from aelius_math.vllm_versions import Rules
+from aelius_math.vllm_versions import Rules, read_before
 
 if TYPE_CHECKING:
     from aelius_math.vllm import Pool
@@ -172,6 +172,8 @@ def notes(pool: Pool) -> tuple[str, ...]:
     engine, plan = pool.engine, pool.plan
     found = []
     recurrent = [layer for layer in pool.model.layers if isinstance(layer, Recurrent)]
+    if older := read_before(engine.version):
+        found.append(f"vLLM {engine.version} itself was not read: planned by the rules of {older}, the newest before it that was.")
     if plan.mode == "align":
         found += prefill_notes(recurrent, engine, plan.rules)
     if plan.mode == "all" and not all(layer.offers_mode_all for layer in recurrent):

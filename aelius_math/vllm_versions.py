@@ -15,7 +15,7 @@ from aelius_math.units import AeliusError
 FIRST = (0, 17, 0)
 RELEASES = (
     "0.33.0", "0.32.0", "0.31.0", "0.30.0", "0.29.0", "0.28.0", "0.27.1", "0.27.0", "0.26.0", "0.25.1", "0.25.0", "0.24.0",
-    "0.23.0", "0.22.0", "0.21.0", "0.20.2", "0.20.1", "0.20.0", "0.19.0", "0.18.0", "0.17.0",
+    "0.23.0", "0.22.1", "0.22.0", "0.21.0", "0.20.2", "0.20.1", "0.20.0", "0.19.0", "0.18.0", "0.17.0",
 )  # fmt: skip
 """The releases whose planner was read, the newest first."""
 EXPECTED = f'a release from "0.17.0" to "{RELEASES[0]}" (older ones for one kind of full attention only)'
@@ -37,6 +37,10 @@ class Rules(NamedTuple):
     falls_back_to_full        windows beside MLA whose pages cannot be made one: planned as full
     packs_windows             formats that window layers are planned in as packed; elsewhere a whole byte an element
     promotes_format           the hybrid manager off: layers of these kinds, planned as full, keep the cache's format
+    promoted_apart            they are another spec than the full ones: of equal pages, and the group's name says so
+    specs_name_format         a layer's spec says its format beside its bytes: one that loses it is another, at equal bytes
+    promotes_blocks           windows that start from another block than the full layers: planned as full in theirs
+    windows_beside_mla        window layers, also a drafter's, may stand beside MLA layers of the model
     retains_for_mtp           window layers keep k - 1 tokens more when several MTP layers draft
     drafts_widen_kda          the convolution of Kimi Delta Attention grows with the draft tokens
     drafts_widen_short        so does a gated short convolution
@@ -69,6 +73,10 @@ class Rules(NamedTuple):
     falls_back_to_full: bool
     packs_windows: frozenset[str]
     promotes_format: frozenset[str]
+    promoted_apart: bool
+    specs_name_format: bool
+    promotes_blocks: bool
+    windows_beside_mla: bool
     retains_for_mtp: bool
     drafts_widen_kda: bool
     drafts_widen_short: bool
@@ -134,8 +142,12 @@ def at(numbers: tuple[int, int, int]) -> Rules:
         falls_back_to_full=since((0, 27, 0)),
         packs_windows=INT4 if since((0, 28, 0)) else SCALED if since((0, 21, 0)) else SCALED - {"nvfp4"},
         promotes_format=BOTH_PROMOTED if since((0, 28, 0)) else WINDOWS_PROMOTED if since((0, 21, 0)) else frozenset(),
+        promoted_apart=since((0, 24, 0)) and not since((0, 28, 0)),
+        specs_name_format=since((0, 20, 0)),
+        promotes_blocks=since((0, 27, 0)),
+        windows_beside_mla=since((0, 26, 0)),
         retains_for_mtp=since((0, 28, 0)),
-        drafts_widen_kda=since((0, 23, 0)),
+        drafts_widen_kda=since((0, 27, 0)),
         drafts_widen_short=since((0, 29, 0)),
         bf16_state=since((0, 22, 0)),
         kda_state_is_set=since((0, 30, 0)),
@@ -160,7 +172,8 @@ def possible(version: str) -> tuple[Rules, ...]:
     """The rules that a version may follow: one set for a release.
 
     A pre-release stands between the release before it and the next minor one (the builds of the main branch are named
-    after the last tag), so it may follow the rules of either. Raises AeliusError where no rules are known.
+    after the last tag), so it may follow the rules of either. A release between two of RELEASES is taken to follow the one
+    before it, and `read_before` names that one, so that the plan can say it. Raises AeliusError where no rules are known.
 
     >>> [rules.tokens_from_concurrency for rules in possible("0.20.1rc1.dev16")]
     [False, True]
@@ -174,6 +187,19 @@ def possible(version: str) -> tuple[Rules, ...]:
     before = at((major, minor, patch - 1) if patch else (major, minor - 1, 99))
     after = at((major, minor + 1, 0))
     return (before,) if before == after else (before, after)
+
+
+def read_before(version: str) -> str | None:
+    """The newest of RELEASES before a release that is none of them; None for one that was read, and for a pre-release.
+
+    >>> read_before("0.22.7"), read_before("0.22.1"), read_before("0.22.1.post1"), read_before("0.23.1rc1.dev5")
+    ('0.22.1', None, None, None)
+    """
+    numbers, prerelease = parse(version)
+    older = [release for release in RELEASES if parse(release)[0] <= numbers]
+    if prerelease or not older or parse(older[0])[0] == numbers:
+        return None
+    return older[0]
 
 
 def rules_for(version: str) -> Rules:

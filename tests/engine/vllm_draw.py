@@ -1,6 +1,6 @@
 """Cases for vLLM's planner: the catalogue's models under drawn settings, and toys drawn at random; the same at every run.
 
-A case is what tests/golden/vllm_planner.json holds, without `planned`: settings by the names of Engine, and layers by
+A case is what tests/golden/vllm_planner/ holds, without `planned`: settings by the names of Engine, and layers by
 the names of aelius_math.cache.
 """
 

@@ -90,16 +90,18 @@ class Layers:
         kda = self.file(f"{mixers}/kda_checkpoint.py")
         if not kda.exists():
             kda = self.file("vllm/models/kimi_k3/nvidia/kda.py")
-        given |= functions(kda, ("kda_prefill_checkpoint_alignment",), given)
+        if kda.exists():
+            given |= functions(kda, ("kda_prefill_checkpoint_alignment",), given)
         self.alignment = given.get("get_mamba_prefill_checkpoint_alignment")
         names = ("get_kv_cache_spec", "get_prefill_checkpoint_alignment", "_exports_checkpoints")
         base = methods(abstract, "MambaBase", names, SimpleNamespace, given)
         own = {
             "Mamba2": (f"{mixers}/mamba_mixer2.py", "MambaMixer2"),
-            "GatedDeltaNet": (f"{mixers}/gdn/qwen_gdn_linear_attn.py", "QwenGatedDeltaNetAttention"),
+            "GatedDeltaNet": (f"{mixers}/gdn/qwen_gdn_linear_attn.py", "QwenGatedDeltaNetAttention"),  # up to 0.21 none of its own
             "KimiDelta": ("vllm/models/kimi_k3/nvidia/kda.py", "KimiK3DeltaAttention"),
         }
-        found = {kind: methods(self.file(file), name, names, base, given) for kind, (file, name) in own.items()}
+        there = {kind: of for kind, of in own.items() if self.file(of[0]).exists()}  # before Kimi K3 its layer had none of its own
+        found = {kind: methods(self.file(file), name, names, base, given) for kind, (file, name) in there.items()}
         return dict.fromkeys(RECURRENT, base) | found
 
     def recurrent(self, layer: dict, config: SimpleNamespace, case: dict) -> object:
@@ -130,7 +132,8 @@ class Layers:
             return of.gated_delta_net_state_shape(cards, *heads, conv, drafts), sizes
         if kind == "KimiDelta":
             heads = layer["num_heads"], layer["head_dim"]
-            return of.kda_state_shape(cards, *heads, conv_kernel_size=conv, num_spec=drafts), sizes
+            shapes = of.kda_state_shape(cards, *heads, conv_kernel_size=conv, num_spec=drafts)
+            return shapes, (conv_bytes,) * (len(shapes) - 1) + sizes[1:]  # 0.22: a convolution each for q, k and v
         if kind == "Mamba1":
             return of.mamba1_state_shape(cards, layer["intermediate_size"], layer["state_size"], conv), sizes
         if kind == "Mamba2":
@@ -196,6 +199,10 @@ class Backend:
 
     def get_supported_kernel_block_sizes(self, spec: object = None) -> list[MultipleOf]:
         return [MultipleOf(self.kernel)]
+
+    def customize_spec(self, spec: object) -> object:
+        """As it is, for a release whose backends do not change it (0.22)."""
+        return spec
 
     def is_mla(self) -> bool:
         return self.mla

@@ -2,7 +2,7 @@
 
     python tests/engine/vllm_planner.py DIR < cases.jsonl > planned.jsonl
 
-DIR holds the release's `vllm/` folder (the sdist, unpacked), 0.28 or newer. A case is one of tests/golden/vllm_planner.json
+DIR holds the release's `vllm/` folder (the sdist, unpacked), 0.20 or newer. A case is one of tests/golden/vllm_planner/
 without `planned`; its answer is that field. What runs is the engine's: the planner (v1/core/kv_cache_utils.py, from 0.33
 kv_cache_planning.py), the spec classes (v1/kv_cache_interface.py), _align_hybrid_block_size (platforms/interface.py), and
 by tests/engine/vllm_layers.py what the layers and the backends give the planner. Stubs: tests/engine/vllm_stubs.py. The
@@ -17,11 +17,17 @@ import sys
 import types
 from itertools import groupby
 from pathlib import Path
+from unittest.mock import MagicMock
 
 from vllm_layers import RECURRENT, Layers
 from vllm_stubs import DTYPES, Finder
 
 DRAFTLESS = ("ngram", "suffix")
+HYBRIDS_DO_NOT = {
+    "vllm/config/model.py": "Hybrid models do not support prefix caching",  # up to 0.25
+    "vllm/engine/arg_utils.py": "is_prefix_caching_supported and not model_config.is_hybrid",  # 0.26 and 0.27
+}
+"""Where a release says that hybrids do not cache prefixes by default."""
 OWN = ("FullAttentionSpec", "SlidingWindowSpec", "ChunkedLocalAttentionSpec", "MambaSpec", "MLAAttentionSpec")
 
 
@@ -45,10 +51,12 @@ class Run:
             kind, base_kind = getattr(self.specs, name), getattr(self.specs, base)
             registry.register(kind, object, uniform_type_base_spec=base_kind)
         self.layers = Layers(root)
+        self.logs_only = "def get_kv_cache_capacity" not in (root / "vllm/v1/core/kv_cache_utils.py").read_text("utf-8")
+        self.caches_hybrids = not any(text in (root / file).read_text("utf-8") for file, text in HYBRIDS_DO_NOT.items())
 
     def plan(self, case: dict) -> dict:
         """The planner's answer to a case, in the fields of the golden file."""
-        settings = Settings(case)
+        settings = Settings(case, self.caches_hybrids)
         config = settings.config(self.layout)
         try:
             own = self.specs_of(case["layers"], case, config, settings, align=True)
@@ -56,7 +64,7 @@ class Run:
             planned = self.configs(config, own, case["available_bytes"])
         except (ValueError, NotImplementedError, AssertionError) as error:
             return refusal(error)
-        tokens, concurrency = self.utils.get_kv_cache_capacity(config, planned)
+        tokens, concurrency = self.capacity(config, planned)
         groups = [
             (type(group.kv_cache_spec).__name__, len(group.layer_names), group.kv_cache_spec.block_size)
             for group in planned.kv_cache_groups
@@ -68,6 +76,17 @@ class Run:
             "groups": [[*group, len(list(alike))] for group, alike in groupby(groups)],
         }
         return answer | ({"block_size": config.cache_config.block_size} if settings.hybrid else {})
+
+    def capacity(self, config: types.SimpleNamespace, planned: object) -> tuple[int, float]:
+        """Tokens and concurrency; a release without a function for both (0.22) logs the tokens, so its log line is read."""
+        if not self.logs_only:
+            return self.utils.get_kv_cache_capacity(config, planned)
+        said = []
+        self.utils.logger = types.SimpleNamespace(info_once=lambda text, *given: said.append((text, given)))
+        self.utils._report_kv_cache_config(config, planned)
+        self.utils.logger = MagicMock()
+        (tokens,) = [given[0] for text, given in said if text.startswith("GPU KV cache size")]
+        return int(tokens.replace(",", "")), self.utils.get_max_concurrency_for_kv_cache_config(config, planned)
 
     def configs(self, config: types.SimpleNamespace, specs: dict[str, object], available: int) -> object:
         if self.planning is self.utils:
@@ -106,10 +125,9 @@ class Run:
         models.ModelRegistry = types.SimpleNamespace(resolve_model_cls=lambda *args, **kwargs: (model_class, None))
         abstract = importlib.import_module("vllm.model_executor.layers.mamba.abstract")
         abstract.get_mamba_prefill_checkpoint_alignment = self.layers.alignment
-        mla = attention["kind"] == "MLA"
+        mla = settings.mla
         cards = case["engine"].get("tensor_parallel_size", 1)
         model = config.model_config
-        model.use_mla = mla
         model.get_num_kv_heads = lambda parallel: 1 if mla else max(1, attention["num_kv_heads"] // cards)
         head = attention["kv_lora_rank"] + attention["qk_rope_head_dim"] if mla else attention["head_size"]
         model.get_head_size = lambda: head
@@ -122,7 +140,7 @@ class Run:
 class Settings:
     """A case's settings as the engine's configuration has them after its own checks."""
 
-    def __init__(self, case: dict) -> None:
+    def __init__(self, case: dict, caches_hybrids: bool) -> None:
         self.engine = engine = case["engine"]
         self.drafts = engine.get("num_speculative_tokens", 0)
         method = engine.get("speculative_method") or ("draft" if "draft" in engine else "mtp")
@@ -130,7 +148,7 @@ class Settings:
         self.several_mtp = method == "mtp" and sum(layer["num_layers"] for layer in self.drafted) > 1
         recurrent = [layer["kind"] in RECURRENT for layer in case["layers"]]
         self.hybrid = any(recurrent) and not all(recurrent)
-        mla = any(layer["kind"] == "MLA" for layer in case["layers"])
+        self.mla = mla = any(layer["kind"] == "MLA" for layer in case["layers"])
         usual = 64 if mla and not self.hybrid else 16
         self.kernel = engine.get("kernel_block_size") or 16
         self.mla_kernel = engine.get("kernel_block_size") or usual
@@ -138,7 +156,7 @@ class Settings:
             self.kernel, self.mla_kernel = max(self.kernel, 16), max(self.mla_kernel, usual)
         asked = engine.get("mamba_cache_mode") or "align"
         caching = engine.get("enable_prefix_caching")
-        caching = self.hybrid if caching is None else caching  # on by default, for hybrids from 0.28
+        caching = (self.hybrid and caches_hybrids) if caching is None else caching  # on by default, for hybrids from 0.28
         self.mode = ("align" if asked == "none" else asked) if any(recurrent) and caching else "none"
         self.block_size = engine.get("block_size") or (16 if self.hybrid else self.mla_kernel if mla else self.kernel)
         kept = engine.get("kv_cache_dtype", "auto")
@@ -151,7 +169,7 @@ class Settings:
     def config(self, layout: object) -> types.SimpleNamespace:
         """The fields of VllmConfig that the planner and the layers read."""
         engine, limit = self.engine, self.engine["max_model_len"]
-        batch = 2 * engine.get("max_num_batched_tokens", 0)  # two batches in flight: async scheduling on, one stage
+        batch = engine.get("max_num_batched_tokens", 0)
         speculative = types.SimpleNamespace(
             num_speculative_tokens=self.drafts,
             use_multi_module_mtp=lambda: self.several_mtp,
@@ -162,7 +180,7 @@ class Settings:
             layers=[],
             num_speculative_tokens=self.drafts,
             num_prefill_lookahead_tokens=self.drafts if self.several_mtp else min(self.drafts, 1),
-            max_in_flight_tokens=batch,
+            max_in_flight_tokens=2 * batch,  # from 0.26, two batches: async scheduling on, one stage
             model_config=types.SimpleNamespace(
                 max_model_len=limit,
                 original_max_model_len=limit,
@@ -170,6 +188,7 @@ class Settings:
                 architecture="toy",
                 supports_mamba_prefix_caching=True,
                 supports_kv_cache_grouping=False,
+                use_mla=self.mla,
             ),
             parallel_config=types.SimpleNamespace(
                 tensor_parallel_size=engine.get("tensor_parallel_size", 1),

@@ -133,4 +133,6 @@ def compare(number: int, case: dict[str, object]) -> str | None:
             "tokens": pool.tokens,
             "blocks_per_request": pool.blocks_per_request,
         }
+    if not engine.hybrid_kv_cache_manager and "groups" in got and "groups" in want:  # what such a group is called was fed in
+        got, want = ({**of, "groups": [group[1:] for group in of["groups"]]} for of in (got, want))
     return None if got == want else f"case {number} {case['model']}: got {got}, the engine has {want}"

@@ -17,7 +17,7 @@ from aelius_math.cache_kinds import RWKV, LightningAttention, ShortConvolution, 
 from aelius_math.model import Model
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, plan_pool
-from aelius_math.vllm_versions import rules_for
+from aelius_math.vllm_versions import FIRST, RELEASES, parse, rules_for
 
 FULL = FullAttention(num_layers=8, num_kv_heads=8, head_size=128)
 WINDOW = SlidingWindow(num_layers=8, num_kv_heads=8, head_size=128, sliding_window=1024)
@@ -111,11 +111,11 @@ def test_hybrids_with_mla_align_to_64_then_16_then_128(version, align):
     assert plan(LATENT, KIMI, version=version).block_size == align * -(-state // (align * 1152))
 
 
-def test_the_convolution_of_kimi_delta_grows_with_drafts_from_0_23():
+def test_the_convolution_of_kimi_delta_grows_with_drafts_from_0_27():
     drafts = {"draft": (FULL,), "num_speculative_tokens": 4, "speculative_method": "eagle3"}
-    sizes = {v: plan(FULL, KIMI, version=v, **drafts).plan.state_bytes for v in ("0.22.0", "0.23.0")}
-    assert sizes["0.22.0"] == KIMI.state_bytes("bf16")
-    assert sizes["0.23.0"] - sizes["0.22.0"] == 4 * 3 * 32 * 128 * 2
+    sizes = {v: plan(FULL, KIMI, version=v, **drafts).plan.state_bytes for v in ("0.26.0", "0.27.0")}
+    assert sizes["0.26.0"] == KIMI.state_bytes("bf16")
+    assert sizes["0.27.0"] - sizes["0.26.0"] == 4 * 3 * 32 * 128 * 2
 
 
 def test_mamba1_convolutions_do_not_grow_with_drafts_and_short_ones_neither():
@@ -201,6 +201,19 @@ def test_a_drafters_larger_page_pads_the_state_from_0_26():
     assert refused(FULL, DELTA, version="0.25.1", **drafts) == "layers"
 
 
+def test_the_releases_stand_newest_first_and_once():
+    numbers = [parse(release)[0] for release in RELEASES]
+    assert numbers == sorted(set(numbers), reverse=True) and numbers[-1] == FIRST
+
+
+def test_a_release_that_was_not_read_is_planned_by_the_one_before_it_and_says_so():
+    pool = plan(FULL, version="0.22.7")
+    assert [note for note in pool.notes if "0.22.7 itself was not read: planned by the rules of 0.22.1" in note]
+    assert pool.num_blocks == plan(FULL, version="0.22.1").num_blocks
+    for version in ("0.22.1", "v0.22.1+cu129", "0.22.1.post1", "0.23.1rc1.dev531+ga65f93fb2", "0.10.0"):
+        assert not [note for note in plan(FULL, version=version).notes if "not read" in note]
+
+
 def test_formats_came_with_releases():
     assert plan(FULL, version="0.20.0", kv_cache_dtype="nvfp4").page_size_bytes == 16 * 8 * 2 * (64 + 8)
     assert plan(FULL, version="0.25.0", kv_cache_dtype="int4_per_token_head").page_size_bytes == 16 * 8 * (64 + 64 + 8)
@@ -228,13 +241,22 @@ def test_mla_keeps_one_vector_a_token_and_index_keys_beside_it():
     assert plan(LATENT).block_size_bytes == block * 1152
     assert plan(LATENT, kv_cache_dtype="fp8").block_size_bytes == block * 576
     assert plan(LATENT, kv_cache_dtype="fp8_ds_mla").block_size_bytes == block * 656
-    assert plan(LATENT, kv_cache_dtype="int8_per_token_head").block_size_bytes == block * (576 + 8)
     sparse = MLA(num_layers=8, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128)
     assert plan(sparse, kv_cache_dtype="fp8_ds_mla").block_size_bytes == block * (656 + 132)
     assert plan(sparse, kv_cache_dtype="fp8", version="0.19.0").block_size_bytes == block * (656 + 132)
     assert plan(LATENT, sparse, kv_cache_dtype="fp8", version="0.19.0").block_size_bytes == block * (2 * 656 + 132)
     assert plan(sparse, kv_cache_dtype="fp8").notes
     assert refused(FULL, kv_cache_dtype="fp8_ds_mla") == "dtype"
+
+
+@pytest.mark.parametrize("version", [version for version in RELEASES if version >= "0.20"])
+def test_formats_that_no_backend_keeps_mla_in_are_refused_also_for_a_drafter(version):
+    packed = ["int8_per_token_head", "fp8_per_token_head", "nvfp4"] + ["int4_per_token_head"] * (version >= "0.25")
+    drafter = {"draft": (LATENT,), "num_speculative_tokens": 2, "speculative_method": "draft_model"}
+    for dtype in packed:
+        assert "keeps MLA layers" in str(pytest.raises(AeliusError, plan, LATENT, version=version, kv_cache_dtype=dtype).value)
+        assert refused(FULL, version=version, kv_cache_dtype=dtype, **drafter) == "kv_cache_dtype"
+        assert plan(FULL, version=version, kv_cache_dtype=dtype).num_blocks
 
 
 def test_layers_of_one_kind_and_several_sizes_are_one_group_of_summed_pages():
@@ -266,6 +288,43 @@ def test_layers_planned_as_full_lose_their_scales_in_some_releases(version, laye
     assert pool.block_size_bytes == 8 * 16 * 8 * (264 + (264 if kept else 256))
     plain = plan(FULL, layer, hybrid_kv_cache_manager=False, version=version, kv_cache_dtype="fp8")
     assert plain.block_size_bytes == 8 * 16 * 8 * 512
+
+
+@pytest.mark.parametrize(
+    ("version", "layer", "dtype", "one"),
+    [
+        ("0.19.0", WINDOW, "fp8", True),  # no spec says its format yet
+        ("0.20.2", WINDOW, "fp8", False),  # the promoted spec loses it
+        ("0.21.0", WINDOW, "fp8", True),
+        ("0.23.0", CHUNK, "fp8", False),
+        ("0.23.0", CHUNK, "auto", True),
+        ("0.24.0", WINDOW, "auto", False),  # the promoted spec loses how the backend reads its blocks
+        ("0.27.1", CHUNK, "auto", False),
+        ("0.28.0", WINDOW, "fp8", True),
+    ],
+)
+def test_layers_planned_as_full_are_one_spec_with_the_full_ones_where_they_keep_all_that_it_says(version, layer, dtype, one):
+    flags = {"version": version, "kv_cache_dtype": dtype}
+    pool = plan(FULL, layer, hybrid_kv_cache_manager=False, **flags)
+    assert pool.groups == (("FullAttentionSpec" if one else "UniformTypeKVCacheSpecs", 16, 16),)
+    assert pool.num_blocks == plan(FULL, FULL, **flags).num_blocks
+
+
+@pytest.mark.parametrize("version", ["0.25.0", "0.26.0"])
+def test_windows_of_another_block_are_not_planned_as_full_in_0_25_and_0_26(version):
+    off = {"hybrid_kv_cache_manager": False, "block_size": 128}
+    assert refused(FULL, WINDOW, version=version, **off) == "hybrid_kv_cache_manager"
+    assert plan(FULL, WINDOW, version=version, hybrid_kv_cache_manager=False).num_blocks
+    for other in ("0.24.0", "0.27.0"):
+        assert plan(FULL, WINDOW, version=other, **off).block_size == 128
+
+
+def test_windows_beside_mla_are_refused_before_0_26_also_of_a_drafter():
+    drafter = {"draft": (WINDOW,), "num_speculative_tokens": 2, "speculative_method": "dflash"}
+    for version in ("0.20.0", "0.25.1"):
+        assert refused(LATENT, WINDOW, version=version) == refused(LATENT, version=version, **drafter) == "version"
+        assert plan(FULL, version=version, **drafter).num_blocks
+    assert plan(LATENT, version="0.26.0", **drafter).num_blocks
 
 
 def test_the_token_budget_is_asked_for_only_where_it_matters():
@@ -365,8 +424,7 @@ def test_layers_that_the_engine_plans_by_one_size_must_agree():
     other = FullAttention(num_layers=1, num_kv_heads=4, head_size=128)
     assert refused(FULL, other, DELTA) == "layers"
     assert refused(FULL, DELTA, KIMI) == "layers"
-    for dtype in ("int8_per_token_head", "fp8_ds_mla"):  # the engine aligns these by another size than it pages
-        assert refused(LATENT, KIMI, kv_cache_dtype=dtype) == "kv_cache_dtype"
+    assert refused(LATENT, KIMI, kv_cache_dtype="fp8_ds_mla") == "kv_cache_dtype"  # aligned by another size than it pages
 
 
 def test_a_model_without_a_dtype_is_refused_where_it_is_needed():
