@@ -55,8 +55,8 @@ canary: $(python) ## the tests with the newest of everything
 licences: $(python) ## list the licences of all that is pinned, in LICENCES.md
 	@$(run) tools/licences.py
 
-oracle-vllm: $(python) ## ask a vLLM release's own planner, CPU only: some 45 MB once, then seconds (VERSION=0.33.0; WRITE=1: golden cases)
-	@$(run) tools/oracle_vllm.py '$(VERSION)' $(if $(WRITE),--write) $(ARGS)
+oracle-vllm: $(python) ## ask a vLLM release's own planner, CPU only: some 45 MB once, then seconds (VERSION=0.33.0; WRITE=1: golden cases; AGAINST=0.32.0: only what changed)
+	@$(run) tools/oracle_vllm.py '$(VERSION)' $(if $(WRITE),--write) $(if $(AGAINST),--against '$(AGAINST)') $(ARGS)
 
 oracle-llamacpp: $(python) ## ask a real build of llama.cpp, CPU only: 7 MB once, then some 5 minutes (VERSION=b11739; FEW=1, WRITE=1, ONLY=name)
 	@$(run) tools/oracle_llamacpp.py --version '$(VERSION)' $(if $(FEW),--few) $(if $(WRITE),--write) $(if $(ONLY),--only '$(ONLY)')

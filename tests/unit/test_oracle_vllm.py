@@ -13,6 +13,7 @@ import vllm_draw
 import vllm_extract
 
 import oracle_vllm
+import oracle_vllm_report
 from aelius_math import catalogue
 from aelius_math.vllm_versions import RELEASES
 from oracle_vllm import Stop
@@ -36,12 +37,20 @@ def stopped(function, *args):
 
 
 def test_a_version_is_taken_as_releases_are_named():
-    assert [oracle_vllm.checked(text) for text in ("0.33.0", "v0.33", "0.28")] == ["0.33.0", "0.33.0", "0.28.0"]
+    assert [oracle_vllm.checked(text) for text in ("0.33.0", "v0.33", "0.28", "0.22.1")] == ["0.33.0", "0.33.0", "0.28.0", "0.22.1"]
 
 
-@pytest.mark.parametrize("text", ["", "newest", "0.27.1", "0.33.0rc1"])
+@pytest.mark.parametrize("text", ["", "newest", "0.19.0", "0.33.0rc1", "0.22.1rc1"])
 def test_a_version_that_cannot_be_run_is_refused_with_one_that_can(text):
     assert f"VERSION={RELEASES[0]}" in stopped(oracle_vllm.checked, text)
+
+
+def test_a_version_left_out_is_asked_for_and_not_called_wrong():
+    assert stopped(oracle_vllm.checked, "").startswith("say which release: VERSION=")
+
+
+def test_a_release_that_is_not_there_is_answered_with_its_neighbours():
+    assert [oracle_vllm.nearest(version) for version in ("9.9.9", "0.22.7", "0.1")] == [RELEASES[0], "0.22.1 and 0.23.0", RELEASES[-1]]
 
 
 def test_the_source_release_is_found_in_the_lock():
@@ -103,6 +112,9 @@ def test_an_engine_that_breaks_says_where_its_stubs_are(monkeypatch, tmp_path):
     broken = SimpleNamespace(returncode=1, stdout="", stderr="Traceback\nAttributeError: new_field")
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: broken)
     text = stopped(oracle_vllm.asked, tmp_path, [CASE])
+    absent = SimpleNamespace(returncode=1, stdout="", stderr=f"x\nFileNotFoundError: [Errno 2] No such file or directory: '{tmp_path}/vllm/a.py'")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: absent)
+    assert "vllm/a.py is asked for, and this release has no such file" in stopped(oracle_vllm.asked, tmp_path, [CASE])
     assert "new_field" in text and "vllm_stubs.py" in text and "Traceback (most" not in text
 
 
@@ -123,44 +135,97 @@ def right(cases):
 @pytest.fixture
 def engine(monkeypatch, tmp_path):
     """The tool with an engine that answers as `answers` says, and a golden file of its own."""
-    golden = tmp_path / "golden.json"
-    golden.write_text(json.dumps([case(version="0.30.0") | {"planned": {"num_blocks": 1}}, case() | {"planned": {"num_blocks": 2}}]))
+    golden = tmp_path / "golden"
+    golden.mkdir()
+    (golden / "0.30.0.json").write_text(json.dumps({"runs": [case(version="0.30.0") | {"planned": {"num_blocks": 1}}]}))
     monkeypatch.setattr(oracle_vllm, "ROOT", tmp_path)
+    monkeypatch.setattr(oracle_vllm, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(oracle_vllm, "GOLDEN", golden)
     monkeypatch.setattr(oracle_vllm, "fetched", lambda version: tmp_path)
     monkeypatch.setattr(oracle_vllm, "asked", lambda folder, cases: right(cases))
     return SimpleNamespace(golden=golden, answers=lambda function: monkeypatch.setattr(oracle_vllm, "asked", function))
 
 
+def cases_of(golden, version):
+    return json.loads((golden / f"{version}.json").read_text())["runs"]
+
+
 def test_where_all_agree_the_report_says_so_and_writes_nothing(engine, capsys):
-    before = engine.golden.read_text()
     assert oracle_vllm.run("0.33.0", 20, False) == 0
-    assert "differ 0" in capsys.readouterr().out and engine.golden.read_text() == before
+    assert "differ 0" in capsys.readouterr().out and [file.name for file in engine.golden.iterdir()] == ["0.30.0.json"]
 
 
-def test_a_difference_is_shown_with_its_flags_and_both_answers(engine, capsys):
+def test_differences_are_grouped_on_one_screen_and_stand_whole_in_a_file(engine, capsys):
     engine.answers(lambda folder, cases: [{**answer, "num_blocks": -1} for answer in right(cases)])
-    assert oracle_vllm.run("0.33.0", 0, False) == 1
+    assert oracle_vllm.run("0.33.0", 200, False) == 1
     out = capsys.readouterr().out
-    assert "agree 0" in out and "num_blocks: vLLM -1, here" in out and "max_model_len=" in out and "more" in out
-    assert len(out.splitlines()) < 24  # one screen
+    assert "agree 0" in out and "num_blocks: vLLM -1, here" in out and "max_model_len=" in out and "more such groups" in out
+    assert len(out.splitlines()) < 26
+    whole = (oracle_vllm.CACHE / "vllm-0.33.0.differ.txt").read_text()
+    assert "cache/vllm-0.33.0.differ.txt" in out and whole.count("num_blocks: vLLM -1") == int(out.partition("differ ")[2].split()[0])
 
 
-def test_the_engines_answers_replace_the_cases_of_that_version_only(engine, capsys):
+def test_a_difference_says_what_drafts():
+    mtp = case(num_speculative_tokens=1) | {"mtp_layers": [FULL | {"kind": "MLA"}]}
+    drafter = case(num_speculative_tokens=1, draft=[FULL | {"kind": "SlidingWindow"}])
+    said = [oracle_vllm_report.kinds(one) for one in (CASE, mtp, drafter)]
+    assert said == ["FullAttention", "FullAttention, drafted by MLA", "FullAttention, drafted by SlidingWindow"]
+
+
+def test_the_engines_answers_are_the_cases_of_that_version_only(engine, capsys):
+    before = (engine.golden / "0.30.0.json").read_text()
     oracle_vllm.run("0.33.0", 60, True)
-    cases = json.loads(engine.golden.read_text())
-    versions = [one["engine"].get("version", "0.28.0") for one in cases]
-    assert versions[:2] == ["0.28.0", "0.30.0"] and set(versions[2:]) == {"0.33.0"}
-    assert len({one["model"] for one in cases[2:] if "model" in one}) == len(catalogue.names())
-    assert sum("model" not in one for one in cases[2:]) == oracle_vllm.KEPT_TOYS
+    cases = cases_of(engine.golden, "0.33.0")
+    assert {one["engine"]["version"] for one in cases} == {"0.33.0"} and (engine.golden / "0.30.0.json").read_text() == before
+    assert len({one["model"] for one in cases if "model" in one}) == len(catalogue.names())
+    assert sum("model" not in one for one in cases) == oracle_vllm.KEPT_TOYS
     oracle_vllm.run("0.33.0", 60, True)
-    assert json.loads(engine.golden.read_text()) == cases
+    assert cases_of(engine.golden, "0.33.0") == cases
+
+
+def test_what_differed_once_becomes_a_case_and_stays_one_when_fewer_toys_are_drawn(engine, capsys):
+    def last_is_wrong(folder, cases):
+        return [*right(cases)[:-1], {**right(cases)[-1], "num_blocks": -1}]
+
+    engine.answers(last_is_wrong)
+    assert oracle_vllm.run("0.33.0", 100, True) == 1
+    assert "fails until" in capsys.readouterr().out
+    wrong = cases_of(engine.golden, "0.33.0")[-1]
+    assert wrong["planned"]["num_blocks"] == -1 and len(cases_of(engine.golden, "0.33.0")) == 2 * len(catalogue.names()) + 30 + 1
+    engine.answers(lambda folder, cases: right(cases))
+    assert oracle_vllm.run("0.33.0", 40, True) == 0
+    assert "passes" in capsys.readouterr().out
+    assert oracle_vllm.plain(cases_of(engine.golden, "0.33.0")[-1]) == oracle_vllm.plain(wrong)
 
 
 def test_what_the_engine_refuses_for_another_reason_is_a_difference_and_no_case(engine, capsys):
     engine.answers(lambda folder, cases: [{"error": "other", "text": "no"} for _ in cases])
     assert oracle_vllm.run("0.33.0", 0, True) == 1
-    assert len(json.loads(engine.golden.read_text())) == 2
+    assert not (engine.golden / "0.33.0.json").exists()
+
+
+def laid(root, **files):
+    for name, text in files.items():
+        file = root / "vllm" / "config" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root
+
+
+def test_two_releases_are_compared_by_the_files_that_hold_the_planners_rules(tmp_path, monkeypatch, capsys):
+    old = laid(tmp_path / "old", cache="a\nb\n", model="c\n", other="x\n")
+    new = laid(tmp_path / "new", cache="a\nB\nC\n", vllm="d\n", other="y\n")
+    assert oracle_vllm_report.changed(old, old) == []
+    said = [("vllm/config/cache.py", "+2 -1 lines"), ("vllm/config/model.py", "gone"), ("vllm/config/vllm.py", "new")]
+    assert oracle_vllm_report.changed(old, new) == said
+    folders = {"0.22.0": old, "0.22.1": new}
+    monkeypatch.setattr(oracle_vllm, "ROOT", tmp_path)
+    monkeypatch.setattr(oracle_vllm, "fetched", folders.get)
+    assert oracle_vllm.set_side_by_side("0.22.1", "0.22.0") == 0
+    assert "diff -u old/vllm/config/cache.py new/vllm/config/cache.py" in capsys.readouterr().out
+    monkeypatch.setattr(oracle_vllm, "fetched", lambda version: old)
+    assert oracle_vllm.set_side_by_side("0.22.1", "0.22.0") == 0
+    assert "no file" in capsys.readouterr().out
 
 
 def test_what_is_wrong_is_one_sentence_and_no_traceback(monkeypatch, capsys):
