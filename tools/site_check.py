@@ -151,8 +151,8 @@ class Weight:
 
     @property
     def total(self) -> int:
-        """Styles, scripts and fonts; the search index is data."""
-        return sum(size for name, size in self.assets.items() if not name.endswith(".json"))
+        """Styles, scripts and fonts."""
+        return sum(self.assets.values())
 
 
 def weight(site: Path, here: Page) -> Weight:
@@ -167,10 +167,8 @@ def weight(site: Path, here: Page) -> Weight:
             for font in fonts(site, file, here):
                 assets[font.relative_to(site).as_posix()] = font.stat().st_size
     worker = re.search(r'"search": "([^"]+)"', here.path.read_text(encoding="utf-8"))
-    if worker and (file := target(site, here.path, worker[1])):  # Material starts it with the page
+    if worker and (file := target(site, here.path, worker[1])):  # Material starts it with the page; its index waits for a search
         assets[file.relative_to(site).as_posix()] = gzipped(file)
-        index = site / "search" / "search_index.json"
-        assets[index.relative_to(site).as_posix()] = gzipped(index)
     return Weight(gzipped(here.path), assets)
 
 

@@ -112,6 +112,17 @@ def test_search_finds_a_heading_inside_a_note_by_keyboard(open_page, site: Path)
     assert page.evaluate(IN_VIEW, anchor)
 
 
+def test_the_search_index_is_asked_for_when_somebody_searches_and_not_before(open_page) -> None:
+    page: Page = open_page("notebooks/01_two_numbers/")
+    loaded = "() => performance.getEntriesByType('resource').some(({ name }) => name.includes('search_index'))"
+    page.wait_for_timeout(500)
+    assert not page.evaluate(loaded)
+    page.keyboard.press("/")
+    page.wait_for_function(loaded)
+    page = open_page("notebooks/01_two_numbers/?h=pool")
+    page.wait_for_function(loaded)
+
+
 def test_every_note_prints_on_paper_and_without_what_belongs_to_a_screen(open_page, site: Path) -> None:
     page: Page = open_page()
     page.set_viewport_size({"width": 718, "height": 1000})  # A4 less its margins, at 96 to the inch
