@@ -1,26 +1,27 @@
-// Narrows the ledger's tables by words too, counts what is left, and keeps the choice in the page's address: a link to
-// ledger/?verdict=does-not-hold shows these. The selects work by styles alone, and without scripts all rows are there.
+// Narrows the ledger's tables by choice and by words, counts what is left, and keeps the choice in the page's address: a
+// link to ledger/?verdict=does-not-hold shows these. Without scripts styles narrow by choice (tools/hooks/ledger_page.py).
 const form = document.querySelector(".ledger-filter")
-const rows = [...document.querySelectorAll("table.ledger tbody tr")].map((row) => [row, row.textContent.toLowerCase()])
-const sections = [...document.querySelectorAll("table.ledger")].map((table) => {
-  const frame = table.closest(".md-typeset__scrollwrap") || table // Material wraps tables, before or after this
-  return [table, frame.previousElementSibling]
-})
+const sections = [...document.querySelectorAll(".ledger-part")].map((part) => [part, [...part.querySelectorAll("tbody tr")]])
+const texts = new Map()
+const text = (row) => texts.get(row) ?? texts.set(row, row.textContent.toLowerCase()).get(row) // read when words are searched
 
 function narrow() {
   const chosen = [...new FormData(form)].filter(([, value]) => value.trim())
   const words = form.q.value.toLowerCase().split(/\s+/).filter(Boolean)
   const others = chosen.filter(([name]) => name !== "q")
-  let shown = 0
-  for (const [row, text] of rows) {
-    row.hidden = !words.every((word) => text.includes(word)) || !others.every(([name, value]) => row.dataset[name] === value)
-    shown += !row.hidden
+  let shown = 0, all = 0
+  for (const [part, rows] of sections) {
+    let left = 0
+    for (const row of rows) {
+      row.hidden = !others.every(([name, value]) => row.dataset[name] === value) || !words.every((word) => text(row).includes(word))
+      left += !row.hidden
+    }
+    part.hidden = part.previousElementSibling.hidden = !left
+    part.style.setProperty("--rows", left)
+    shown += left
+    all += rows.length
   }
-  for (const [table, heading] of sections) {
-    table.hidden = !table.querySelector("tbody tr:not([hidden])")
-    if (heading?.matches("h2")) heading.hidden = table.hidden
-  }
-  form.querySelector("output").textContent = chosen.length ? `${shown} of ${rows.length}` : ""
+  form.querySelector("output").textContent = chosen.length ? `${shown} of ${all}` : ""
   return new URLSearchParams(chosen).toString()
 }
 
@@ -29,5 +30,6 @@ form.addEventListener("input", () => {
   const query = narrow()
   history.replaceState(null, "", location.pathname + (query && `?${query}`))
 })
-for (const [name, value] of new URLSearchParams(location.search)) if (form.elements[name]) form.elements[name].value = value
-if (narrow() && location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView()
+let asked = false
+for (const [name, value] of new URLSearchParams(location.search)) if (form.elements[name]) [form.elements[name].value, asked] = [value, true]
+if (asked && narrow() && location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView()

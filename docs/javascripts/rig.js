@@ -286,6 +286,7 @@ function drawRig(found, whole) {
 // The answer in one line, at the foot of the screen as long as the form hides it.
 function inShort(text) {
   $("#rig-short").hidden = !text
+  document.documentElement.classList.toggle("has-short", Boolean(text))
   $("#rig-short span").textContent = text || ""
 }
 

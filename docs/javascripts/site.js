@@ -93,12 +93,30 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
   addEventListener("resize", hide)
 }
 
-// --- What scrolls sideways can be reached by keyboard.
+// --- What scrolls sideways can be reached by keyboard. A few boxes at a time, when the browser has nothing else to do: cells
+// below the screen, which the styles leave until then, are laid out here.
 {
-  const scrolls = () => {
-    for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .note-output, .scrolls, .md-typeset pre, div.mathematics"))
-      if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0
+  const idle = self.requestIdleCallback || ((then) => setTimeout(then, 1))
+  const some = (boxes) => {
+    for (const box of boxes) box.closest(".note-code, .note-output")?.style.setProperty("content-visibility", "visible")
+    const wide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1) // all read before any is written: one layout
+    boxes.forEach((box, index) => {
+      if (wide[index]) box.tabIndex = 0
       else if (!box.matches("[role]")) box.removeAttribute("tabindex")
+    })
+  }
+  let turn = 0
+  const scrolls = () => {
+    const mine = ++turn
+    const boxes = [...document.querySelectorAll(".md-typeset__scrollwrap, .note-output, .scrolls, .md-typeset pre, div.mathematics")]
+    const next = () => {
+      if (mine !== turn) return
+      some(boxes.splice(0, 2))
+      if (boxes.length) idle(next)
+      else document.documentElement.classList.remove("settling")
+    }
+    document.documentElement.classList.add("settling")
+    idle(next)
   }
   addEventListener("load", scrolls)
   addEventListener("resize", scrolls)

@@ -27,7 +27,9 @@ def paths(site: Path) -> list[str]:
 
 
 def violations(page: Page, rules: list[str] | None = None) -> list[str]:
-    """What axe finds on the page as it stands: by all its rules, or by those named."""
+    """What axe finds on the page as it stands: by all its rules, or by those named. What scrolls has been looked for by then."""
+    if page.evaluate("matchMedia('(scripting: enabled)').matches"):
+        page.wait_for_function("document.readyState === 'complete' && !document.documentElement.classList.contains('settling')")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     return page.evaluate(RUN_AXE, {"runOnly": rules} if rules else {})

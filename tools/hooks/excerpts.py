@@ -58,7 +58,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             if match[1] not in known:
                 names = ", ".join(sorted(known)) or "none"
                 raise PluginError(f"{page.file.src_uri}: no note has a plot named {match[1]!r}; there are: {names}")
-            return f'<div class="note-output">{known[match[1]]}</div>'  # as on the note: what a cell has shown
+            return f'<div class="note-output drawn">{known[match[1]]}</div>'  # as on the note: what a cell has shown
 
         markdown = PLOT_MARK.sub(put, markdown)
     return markdown.replace(QUESTIONS_MARK, questions(files)) if QUESTIONS_MARK in markdown else markdown

@@ -26,7 +26,7 @@ CARE_MARK = "<!-- what needs care -->"
 FILTER = """<form class="ledger-filter" role="search" aria-label="The ledger">
 <label class="by-word">Find a number <input type="search" name="q" autocomplete="off"></label>
 {selects}<output role="status"></output></form>
-<style>{rules}</style>
+<noscript><style>{rules}</style></noscript>
 <script src="{script}" defer></script>"""
 
 
@@ -51,7 +51,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     for anchor, title, _ in sections:
         next(iter(page.toc)).children.append(AnchorLink(re.sub("<[^>]+>", "", title), anchor, 2))
     filter_ = filter_form(numbers, get_relative_url("assets/ledger.js", page.url))
-    return html.replace(MARK, filter_ + "".join(f'<h2 id="{anchor}">{title}</h2>{table}' for anchor, title, table in sections))
+    return html.replace(MARK, filter_ + "".join(part(*section) for section in sections))
 
 
 def note_of(number: Number) -> str:
@@ -67,7 +67,7 @@ def slug(word: str) -> str:
 
 
 def filter_form(numbers: list[Number], script: str) -> str:
-    """A choice by note, kind and verdict that styles alone carry out; the script adds words, a count and an address."""
+    """A choice by note, kind and verdict; without scripts, styles carry it out. The script adds words, a count and an address."""
     questions = titles()
     choices = {
         "note": {note: questions.get(note, note) for note in dict.fromkeys(sorted(filter(None, map(note_of, numbers))))},
@@ -103,6 +103,11 @@ def tables(numbers: list[Number], note_link: NoteLink) -> Iterator[tuple[str, st
     for note in dict.fromkeys(number.origin for number in numbers if number.origin not in ("article", "facts")):
         rows = [derived_row(number, note_link) for number in numbers if number.origin == note]
         yield "note-" + note.replace("_", "-"), note_link(note), table(DERIVED, rows)
+
+
+def part(anchor: str, title: str, table: str) -> str:
+    """A table under its heading. A browser may leave the table until it comes near the screen, and knows about how long it is."""
+    return f'<h2 id="{anchor}">{title}</h2><div class="ledger-part" style="--rows: {table.count("<tr id=")}">{table}</div>'
 
 
 def table(columns: tuple[str, ...], rows: list[str]) -> str:

@@ -61,6 +61,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+LINES = "<pre><span class=lines><code></code></span></pre>"
+"""Where code and what it prints stand. The theme would measure every code that is a child of its pre, one at a time, as the
+page opens; this one it leaves alone."""
+
+
 def is_note(page: Page) -> bool:
     return page.file.src_uri.endswith(".ipynb")
 
@@ -81,6 +86,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     for cell in soup.select(".jp-Notebook > .jp-Cell"):
         for element in prose(cell) or code(cell):
             body.append(element)
+    mark_outputs(body)
     set_mathematics(body)
     set_links(body, page, files)
     set_headings(body, page)
@@ -102,19 +108,27 @@ def code(cell: Tag) -> list[Tag]:
         folded = "celltag_fold" in cell["class"]
         box = "<details class=note-code><summary>Code</summary></details>" if folded else "<div class=note-code></div>"
         parts.append(element(box))
-        parts[0].append(element("<div class='language-python highlight'><pre><span></span><code></code></pre></div>"))
+        parts[0].append(element(f"<div class='language-python highlight'>{LINES}</div>"))
         inner = parts[0].code
         inner.extend([child for child in list(source.contents) if child.name != "span" or child.get_text()])
     for output in cell.select(".jp-OutputArea-output"):
         box = element("<div class=note-output></div>")
         plain = output.pre if "jp-RenderedText" in output["class"] else None
         if plain:
-            box.append(element("<pre><code></code></pre>"))
+            box.append(element(LINES))
             box.code.extend(list(plain.contents))
         else:
             box.extend(list(output.contents))
         parts.append(box)
     return parts
+
+
+def mark_outputs(body: BeautifulSoup) -> None:
+    """Classes for what an output holds, by which the styles know it: a drawing, or a table whose rows are the ledger's."""
+    for output in body.select(".note-output:has(figure)"):
+        output["class"].append("drawn")
+    for table in body.select("table.numbers:has(tr[id])"):
+        table["class"].append("recorded")
 
 
 def element(html: str) -> Tag:

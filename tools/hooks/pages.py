@@ -18,6 +18,7 @@ from aelius_math import vllm_versions
 from aelius_math.llamacpp_builds import BUILDS
 
 LONGEST = 200
+WIDE = ('class="home"', '<table class="ledger"', 'class="rig"')
 VERIFIED_MARK = "<!-- verified -->"
 HEADING = re.compile(r"^#{2,6} (?=.*\]\(num:)(?!.*\{#)(.+)$", re.MULTILINE)
 
@@ -54,6 +55,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     paragraph = re.search(r"<p>(.*?)</p>", html, re.DOTALL)
     if paragraph and not page.meta.get("description"):
         page.meta["description"] = shorten(" ".join(unescape(re.sub(r"<[^>]+>", "", paragraph[1])).split()))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Pages of columns and tables are wide."""
+    wide = any(mark in output for mark in WIDE)
+    return output.replace('<div class="md-content"', '<div class="md-content wide"', 1) if wide else output
 
 
 def shorten(text: str) -> str:
