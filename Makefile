@@ -94,7 +94,8 @@ fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsens
 picture: site $(browser) ## take the README's picture of the site (needs Chromium)
 	@$(run) tools/picture.py
 
-audit: site $(browser) $(audit) ## Lighthouse over the built site, beside the budgets (RUNS=1 for a quick look)
+audit: site $(browser) $(audit) ## Lighthouse over the built site and the speed of Your rig, beside the budgets (RUNS=1 for a quick look)
+	@$(run) tools/audit/rig.py
 	@$(run) tools/audit/run.py --runs $(or $(RUNS),5)
 
 requirements: $(python) ## resolve requirements.in anew into requirements.txt (KEEP=1: keep each pin that still serves)

@@ -20,10 +20,11 @@ self.fetch = async (...request) => {
 }
 
 async function load(folder) {
+  const coming = fetch(folder + "aelius_math.zip").then((response) => response.arrayBuffer())
+  coming.catch(() => {}) // where it fails it is said below, behind what failed before it
   const { loadPyodide } = await import(folder + "pyodide.mjs")
   const pyodide = await loadPyodide({ indexURL: folder })
-  const archive = await (await fetch(folder + "aelius_math.zip")).arrayBuffer()
-  pyodide.unpackArchive(archive, "zip")
+  pyodide.unpackArchive(await coming, "zip")
   python = pyodide.runPython(`
 import json
 from aelius_math import rig

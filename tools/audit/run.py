@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import threading
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
@@ -30,6 +30,12 @@ FIRST_VIEW = (310_000, 16)  # bytes and requests of a note, and of the rig befor
 PACKED = (".html", ".css", ".js", ".mjs", ".json", ".svg", ".xml", ".py", ".wasm", ".txt")
 
 
+@cache
+def packed(path: Path, changed: int) -> bytes:
+    """A file gzipped, once: a host has it ready."""
+    return gzip.compress(path.read_bytes(), 6)
+
+
 class Host(SimpleHTTPRequestHandler):
     """Serves text gzipped, and lets a browser keep what has a hash in its name, as hosts do."""
 
@@ -41,11 +47,11 @@ class Host(SimpleHTTPRequestHandler):
         if not path.is_file():
             self.send_error(404)
             return
-        body = path.read_bytes()
+        zipped = path.suffix in PACKED and "gzip" in self.headers.get("Accept-Encoding", "")
+        body = packed(path, path.stat().st_mtime_ns) if zipped else path.read_bytes()
         self.send_response(200)
         self.send_header("Content-Type", self.guess_type(str(path)))
-        if path.suffix in PACKED and "gzip" in self.headers.get("Accept-Encoding", ""):
-            body = gzip.compress(body, 6)
+        if zipped:
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Cache-Control", "max-age=31536000" if "/assets/" in self.path else "no-cache")
         self.send_header("Content-Length", str(len(body)))
