@@ -4,7 +4,7 @@
 
 It lays the build into .cache/oracle/ (`llamacpp_lay`), starts it on files of keys (`llamacpp_toys`, `llamacpp_engine`), and
 compares every line of cache and state as printed. With --write the runs become golden cases, in
-tests/golden/llamacpp_builds/. Exit 1: something differs. Exit 2: it could not be asked.
+tests/golden/llamacpp_builds/. Exit 1: something differs, or died as it was not known to. Exit 2: it could not be asked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from aelius_math.llamacpp_builds import BUILDS  # noqa: E402
 CACHE, GOLDEN = ROOT / ".cache" / "oracle", ROOT / "tests" / "golden" / "llamacpp_builds"
 Row = dict[str, Any]
 SHOWN = 6
+EVERY = 30
+"""Seconds between two words on how far it is, where nobody sees a line rewritten."""
 UNKNOWN = "unknown model architecture"
 DRY = ("qwen3.5-27b", toys.run(16_384, 2))
 
@@ -108,15 +111,50 @@ def compare(rows: list[Row], rules: str, old: bool) -> list[tuple[Row, str]]:
     return found
 
 
-def report(build: dict[str, str], rules: str, rows: list[Row], differing: list[tuple[Row, str]], dry: Row) -> str:
+def death_known(row: Row) -> str | None:
+    """When the engine is known to die like this; None for a death that is new."""
+    return next((when for (name, words), when in toys.DIES.items() if row["model"] == name and row["died"].endswith(words)), None)
+
+
+def new_deaths(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if "died" in row and death_known(row) is None]
+
+
+def dry_said(dry: Row, rules: str, old: bool) -> tuple[bool, str]:
+    """Whether the dry run is as the fit pass's rule has it, no cache and the whole state, and a line on it."""
+    model = dry["model"]
+    state = llamacpp_runs.says(toys.MODELS[model][0], toys.keys_of(model, old), dry, rules)["rs"]["size"]
+    good = dry["log"] == {"kv": 0.0, "rs": state}
+    line = f"a dry run of {model} lays {dry['log']['kv']:.2f} MiB of cache and {dry['log']['rs']:.2f} MiB of state"
+    expected = f"expected 0.00 and {state:.2f}: what the fit pass counts has changed, read common/fit.cpp"
+    return good, f"{line}, as the rule of the fit pass has it" if good else f"{line}; {expected}"
+
+
+def to_do(build: str, rules: str, rows: list[Row], differing: list[tuple[Row, str]], dry_good: bool) -> str:
+    """The last line: whether a person must act."""
+    what = [f"{len(differing)} runs differ"] if differing else []
+    what += [f"the engine died on {len(new_deaths(rows))} runs as it was not known to"] if new_deaths(rows) else []
+    what += [] if dry_good else ["the dry run"]
+    if what:
+        return "To look at: " + "; ".join(what) + ". CONTRIBUTING.md says how, under A new version of an engine."
+    seen = BUILDS[rules].newest_seen[0]
+    if int(build[1:].split(".")[0]) > int(seen[1:]):
+        return f"All holds. The newest build that was seen is {seen}: WRITE=1 keeps these runs, then name {build} in newest_seen."
+    return "All holds: nothing is to be done."
+
+
+def report(build: dict[str, str], rules: str, rows: list[Row], differing: list[tuple[Row, str]], dry: Row, old: bool) -> str:
     """One screen."""
+    of = BUILDS[rules]
+    dry_good, dry_line = dry_said(dry, rules, old)
     kinds = Counter("died" if "died" in row else "refused" if "error" in row else "made" for row in rows)
     lines = [
-        f"llama.cpp {build['build']} ({build['commit']}), from {llamacpp_lay.PACKAGE} {build['version']}, by the rules of {rules}",
+        f"llama.cpp {build['build']} ({build['commit']}), from {llamacpp_lay.PACKAGE} {build['version']}, held against "
+        f"the rules that were read at {of.commit} ({of.date})",
         f"{len({row['model'] for row in rows})} models, {len(rows)} runs: {kinds['made']} contexts made, {kinds['refused']} refused "
         f"by the engine, {kinds['died']} on which it died",
         f"{len(rows) - kinds['died'] - len(differing)} agree, {len(differing)} differ",
-        f"a dry run's buffers in MiB: cache {dry['log']['kv']:.2f}, state {dry['log']['rs']:.2f}",
+        dry_line,
     ]
     for row, differs in differing[:SHOWN]:
         flags = ", ".join(f"{name} {value}" for name, value in row.items() if name not in ("model", "log", "error"))
@@ -126,7 +164,10 @@ def report(build: dict[str, str], rules: str, rows: list[Row], differing: list[t
         lines.append("  and more: " + ", ".join(f"{name} {count}" for name, count in names.items()))
     for row in rows:
         if "died" in row:
-            lines.append(f"  died: {row['model']}, ctx {row['ctx']}, slots {row['slots']}: {row['died']}")
+            known = death_known(row)
+            word = f"known, {known}" if known else "not known: a run that proves nothing, or a toy that lacks a key"
+            lines.append(f"  died: {row['model']}, ctx {row['ctx']}, slots {row['slots']}: {row['died']} ({word})")
+    lines.append(to_do(build["build"], rules, rows, differing, dry_good))
     return "\n".join(lines)
 
 
@@ -168,6 +209,7 @@ def main(argv: list[str] | None = None) -> int:
         build = llamacpp_lay.built(folder)
         rules, old = rules_of(build["build"]), llamacpp_lay.is_old(folder)
         rows: list[Row] = []
+        told = time.monotonic()
         for name in list(names):
             try:
                 rows += rows_of(folder, name, given.few, old)
@@ -175,12 +217,15 @@ def main(argv: list[str] | None = None) -> int:
                 names.remove(name)
             if sys.stderr.isatty():
                 print(f"\r{len(rows)} runs, {name:40}\r", end="", file=sys.stderr, flush=True)
+            elif time.monotonic() - told > EVERY:
+                told = time.monotonic()
+                print(f"{len(rows)} runs so far, the last of {name}; some five minutes in all", file=sys.stderr, flush=True)
         dry = dry_run(folder, old)
     except Stop as wrong:
         print(f"oracle-llamacpp: {wrong}", file=sys.stderr)
         return 2
     differing = compare(rows, rules, old)
-    print(report(build, rules, rows, differing, dry))
+    print(report(build, rules, rows, differing, dry, old))
     unknown = {toys.MODELS[name][0] for name in toys.MODELS if given.only in name and name not in names}
     if unknown:
         print(f"not asked, as the build does not know them: {', '.join(sorted(unknown))}")
@@ -188,7 +233,7 @@ def main(argv: list[str] | None = None) -> int:
         path = GOLDEN / f"{build['build']}.json"
         path.write_text(golden(build, rules, rows, dry, old), encoding="utf-8")
         print(f"written: {path.name}, in {GOLDEN.relative_to(ROOT)}")
-    return 1 if differing else 0
+    return 1 if differing or new_deaths(rows) or not dry_said(dry, rules, old)[0] else 0
 
 
 if __name__ == "__main__":

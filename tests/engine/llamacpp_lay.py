@@ -16,8 +16,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from aelius_math.llamacpp_builds import BUILDS
+
 PACKAGE = "llama-cpp-py-sync"
 NEEDS = (2, 38)
+NOT_FOUND = ("no solution found", "no version of", "because there is no", "not found in the package registry")
 SYMBOLS, VERSIONS, NEEDED = 11, 0x6FFFFFFF, 0x6FFFFFFE  # SHT_DYNSYM, SHT_GNU_versym, SHT_GNU_verneed
 WEAK, UNVERSIONED = 2, 1  # VER_FLG_WEAK, VER_NDX_GLOBAL
 RENAMED = b"__isoc23_"
@@ -50,6 +53,7 @@ def lay(root: Path, version: str) -> Path:
     fresh = root / "llamacpp-laying"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
+    print(f"Fetching llama.cpp, {f'b{wanted[2:]}' if wanted else 'the newest build'}: 7 MB, once for each build.", flush=True)
     install(fresh, f"{PACKAGE}=={wanted}" if wanted else PACKAGE)
     folder = root / f"llamacpp-{built(fresh)['version']}"
     if libc() < NEEDS:
@@ -65,7 +69,11 @@ def install(folder: Path, package: str) -> None:
     command = (".venv/bin/uv", "pip", "install", "--quiet", "--target", str(folder), "--no-deps", "--only-binary", ":all:")
     done = subprocess.run((*command, package, "cffi", "pycparser"), capture_output=True, text=True, check=False)
     if done.returncode:
-        said = " ".join(done.stderr.split())[:300].rstrip(".")
+        said = " ".join(done.stderr.split())
+        if any(words in said.lower() for words in NOT_FOUND):
+            build = package.rpartition("==0.")[2]
+            raise Stop(f"VERSION: the index has no build b{build} of llama.cpp. Not every build is there: {', '.join(of.newest_seen[0] for of in BUILDS.values())} are, and none given is the newest")
+        said = said[:300].rstrip(".")
         raise Stop(f"{package}: not to be had; the installer says: {said}. Give another VERSION, or see to the network")
 
 

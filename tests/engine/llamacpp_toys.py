@@ -174,6 +174,11 @@ MODELS: dict[str, tuple[str, Keys]] = {
 }  # fmt: skip
 """Names of published models, where the whole geometry is theirs; -part, -quarter and -eighth say that it is not."""
 
+DIES = {
+    ("kimi-linear-48b", "GGML_ASSERT(ggml_can_repeat(b, a)) failed"): "with three slots or more, each with its own cache; seen at b11739",
+}
+"""Runs on which the engine is known to fail by an assertion of its own: model, assertion, and when. They prove nothing."""
+
 UNASKED = ("apertus",)
 """Architectures that the package reads and that are not asked: they want keys of another form."""
 

@@ -157,7 +157,7 @@ def laid(tmp_path, monkeypatch):
     monkeypatch.setattr(oracle.llamacpp_lay, "lay", lambda root, version: tmp_path)
     monkeypatch.setattr(oracle.llamacpp_lay, "built", lambda folder: BUILD)
     monkeypatch.setattr(oracle.llamacpp_lay, "is_old", lambda folder: False)
-    monkeypatch.setattr(oracle, "dry_run", lambda folder, old: {"model": "qwen3.5-27b", "log": {"kv": 0.0, "rs": 299.25}})
+    monkeypatch.setattr(oracle, "dry_run", lambda folder, old: {"model": "mamba-eighth", **oracle.DRY[1], "log": {"kv": 0.0, "rs": 9.5}})
     monkeypatch.setattr(toys, "MODELS", {name: toys.MODELS[name] for name in ("llama8b", "mamba-eighth")})
 
     def rows(folder, name, few, old):
@@ -171,7 +171,9 @@ def laid(tmp_path, monkeypatch):
 def test_the_runs_are_kept_when_told_with_build_flags_and_keys(laid, capsys):
     assert oracle.main(["--few", "--write"]) == 0
     out = capsys.readouterr().out
-    assert "llama.cpp b11739 (0ce8cd114), from llama-cpp-py-sync 0.11739, by the rules of oct" in out
+    assert "llama.cpp b11739 (0ce8cd114), from llama-cpp-py-sync 0.11739, held against the rules that were read at 0c1e57098" in out
+    assert "a dry run of mamba-eighth lays 0.00 MiB of cache and 9.50 MiB of state, as the rule of the fit pass has it" in out
+    assert out.splitlines()[-2] == "All holds: nothing is to be done."
     assert "8 agree, 0 differ" in out
     file = json.loads((laid / "b11739.json").read_text(encoding="utf-8"))
     assert (file["build"], file["rules"], len(file["runs"])) == ("b11739", "oct", 8)
@@ -192,6 +194,41 @@ def test_where_something_differs_it_says_with_which_flags(laid, monkeypatch, cap
     assert "6 agree, 2 differ" in out
     assert "llama8b: ctx 3000, type_k f16, type_v f16, slots 2, kv_unified False, ubatch 256" in out
     assert not list(laid.glob("*.json"))
+
+
+def test_a_death_that_is_known_is_told_from_one_that_is_not(laid, monkeypatch, capsys):
+    (name, words), *_ = toys.DIES
+    honest = oracle.rows_of
+    dead = {"model": name, **toys.run(1000, 3), "died": f"ggml.c:2083: {words}"}
+    monkeypatch.setattr(oracle, "rows_of", lambda *asked: [*honest(*asked), dead])
+    assert oracle.main(["--only", "mamba"]) == 0
+    assert "(known, with three slots or more" in capsys.readouterr().out
+    dead["died"] = "ggml.c:1: GGML_ASSERT(other) failed"
+    assert oracle.main(["--only", "mamba"]) == 1
+    out = capsys.readouterr().out
+    assert "(not known" in out and "To look at: the engine died on 1 runs" in out
+
+
+def test_every_death_among_the_golden_runs_is_a_known_one():
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in oracle.GOLDEN.glob("*.json")]
+    dead = [row for file in files for row in file["runs"] if "died" in row]
+    assert dead and not oracle.new_deaths(dead)
+
+
+def test_a_dry_run_that_is_not_as_the_fit_pass_counts_is_something_to_look_at(laid, monkeypatch, capsys):
+    monkeypatch.setattr(oracle, "dry_run", lambda folder, old: {"model": "mamba-eighth", **oracle.DRY[1], "log": {"kv": 0.0, "rs": 0.0}})
+    assert oracle.main(["--only", "mamba"]) == 1
+    assert "expected 0.00 and 9.50" in capsys.readouterr().out
+
+
+def test_a_build_newer_than_the_newest_that_was_seen_says_what_is_left():
+    assert "name b11800 in newest_seen" in oracle.to_do("b11800", "oct", [], [], True)
+
+
+def test_how_far_it_is_is_said_where_nobody_sees_a_line_rewritten(laid, monkeypatch, capsys):
+    monkeypatch.setattr(oracle, "EVERY", -1)
+    oracle.main(["--few"])
+    assert "runs so far, the last of mamba-eighth" in capsys.readouterr().err
 
 
 def test_a_part_of_the_models_is_compared_but_not_kept(laid, capsys):
@@ -243,10 +280,18 @@ def test_another_machine_is_refused_by_name(tmp_path, monkeypatch):
 
 
 def test_a_build_that_is_not_to_be_had_is_said_with_the_installers_words(tmp_path, monkeypatch):
-    failed = SimpleNamespace(returncode=1, stderr="error: no version\n of it.")
+    failed = SimpleNamespace(returncode=1, stderr="error: no\n room.")
     monkeypatch.setattr(llamacpp_lay.subprocess, "run", lambda *_, **__: failed)
-    with pytest.raises(Stop, match="error: no version of it. Give another VERSION"):
+    with pytest.raises(Stop, match="error: no room. Give another VERSION"):
         llamacpp_lay.install(tmp_path, "llama-cpp-py-sync==0.1")
+
+
+def test_a_build_that_is_not_there_is_named_and_nothing_else(tmp_path, monkeypatch):
+    failed = SimpleNamespace(returncode=1, stderr="x No solution found: Because there is no version of llama-cpp-py-sync==0.999999 and ...")
+    monkeypatch.setattr(llamacpp_lay.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(Stop, match="^VERSION: the index has no build b999999 of llama.cpp. Not every build is there") as caught:
+        llamacpp_lay.install(tmp_path, "llama-cpp-py-sync==0.999999")
+    assert "sync" not in str(caught.value)
 
 
 def test_a_build_that_is_laid_is_not_laid_again(tmp_path, monkeypatch):
