@@ -15,9 +15,11 @@ from aelius_math.units import AeliusError
 FIRST = (0, 17, 0)
 RELEASES = (
     "0.33.0", "0.32.0", "0.31.0", "0.30.0", "0.29.0", "0.28.0", "0.27.1", "0.27.0", "0.26.0", "0.25.1", "0.25.0", "0.24.0",
-    "0.23.0", "0.22.1", "0.22.0", "0.21.0", "0.20.2", "0.20.1", "0.20.0", "0.19.0", "0.18.0", "0.17.0",
+    "0.23.0", "0.22.1", "0.22.0", "0.21.0", "0.20.2", "0.20.1", "0.20.0", "0.19.1", "0.19.0", "0.18.1", "0.18.0",
+    "0.17.1", "0.17.0",
 )  # fmt: skip
-"""The releases whose planner was read, the newest first."""
+"""The releases whose planner was read, the newest first; 0.17.1, 0.18.1 and 0.19.1 beside the release before each, from
+which no rule differs."""
 EXPECTED = f'a release from "0.17.0" to "{RELEASES[0]}" (older ones for one kind of full attention only)'
 
 

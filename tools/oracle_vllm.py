@@ -47,8 +47,9 @@ class Stop(Exception):
     """What went wrong, and what to do."""
 
 
-def checked(text: str, name: str = "VERSION") -> str:
-    """The version as releases are named; refuses what this cannot run."""
+def checked(text: str, name: str = "VERSION", to_run: bool = True) -> str:
+    """The version as releases are named; refuses what this cannot run, or where it is only read what was never read."""
+    oldest = FIRST if to_run else parse(RELEASES[-1])[0]
     like = f"{name}={RELEASES[0]}"
     if not text:
         raise Stop(f"say which release: {like} is the newest that was read here; a newer one is asked alike.")
@@ -56,9 +57,9 @@ def checked(text: str, name: str = "VERSION") -> str:
         numbers, prerelease = parse(text)
     except AeliusError:
         raise Stop(f"{name}={text!r} names no release. Write one like {like}.") from None
-    if prerelease or numbers < FIRST:
-        first = ".".join(map(str, FIRST))
-        raise Stop(f"{name}={text}: releases from {first} on can be run, and no pre-releases. Write one like {like}.")
+    if prerelease or numbers < oldest:
+        first, what = ".".join(map(str, oldest)), "run" if to_run else "compared"
+        raise Stop(f"{name}={text}: releases from {first} on can be {what}, and no pre-releases. Write one like {like}.")
     return ".".join(map(str, numbers))
 
 
@@ -259,7 +260,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         if args.against:
-            return set_side_by_side(checked(args.version), checked(args.against, "AGAINST"))
+            return set_side_by_side(checked(args.version, to_run=False), checked(args.against, "AGAINST", to_run=False))
         return run(checked(args.version), args.toys, args.write)
     except Stop as stop:
         print(f"oracle-vllm: {stop}", file=sys.stderr)

@@ -45,6 +45,11 @@ def test_a_version_that_cannot_be_run_is_refused_with_one_that_can(text):
     assert f"VERSION={RELEASES[0]}" in stopped(oracle_vllm.checked, text)
 
 
+def test_a_release_too_old_to_run_may_still_be_compared_with_another():
+    assert oracle_vllm.checked("0.17.1", to_run=False) == "0.17.1"
+    assert "from 0.17.0 on can be compared" in stopped(oracle_vllm.checked, "0.16.0", "AGAINST", False)
+
+
 def test_a_version_left_out_is_asked_for_and_not_called_wrong():
     assert stopped(oracle_vllm.checked, "").startswith("say which release: VERSION=")
 
