@@ -277,18 +277,25 @@ function drawRig(found, whole) {
   }
   const open = new Set($$("details[open]", box).map((one) => one.dataset.title))
   box.replaceChildren(...parts)
-  inShort(answered ? found.headline[1] || found.headline[0] : [...found.problems, ...found.asks].map((one) => one.text)[0])
+  inShort(answered && (found.headline[1] || found.headline[0]), [...found.problems, ...found.asks].map((one) => one.text)[0])
   for (const one of $$("details", box)) one.open = open.has(one.dataset.title)
   if (whole) say(found.headline.join(" ") || [...found.problems, ...found.asks].map((one) => one.text).join(" "))
   window.dispatchEvent(new Event("resize")) // what scrolls sideways can be reached by keyboard
 }
 
 // The answer in one line, at the foot of the screen as long as the form hides it.
-function inShort(text) {
+function inShort(answer, missing) {
+  const text = answer || missing
   $("#rig-short").hidden = !text
   document.documentElement.classList.toggle("has-short", Boolean(text))
   $("#rig-short span").textContent = text || ""
+  $("#rig-short b").textContent = answer ? "To the answer" : "What is missing"
 }
+
+$("#rig-short").addEventListener("click", (event) => {
+  event.preventDefault() // the address keeps the settings
+  $("#rig-answer").scrollIntoView()
+})
 
 const list = (title, name, texts) =>
   texts.length ? [make("div", { className: name }, make("b", { textContent: title }), make("ul", {}, ...texts))] : []
@@ -390,7 +397,7 @@ function picture(one) {
 function copies(found) {
   const texts = [
     ["Copy as command line", found.code?.command], ["Copy as Python", found.code?.python], ["Copy as Markdown", found.markdown],
-    ["Copy as JSON", found.numbers && JSON.stringify(found.numbers, null, 2)], ["Copy the link", view() === "log" ? "" : () => location.href],
+    ["Copy as JSON", found.numbers && JSON.stringify(found.numbers, null, 2)], ["Copy the link", view() === "log" ? "" : () => new URL(`#${fragment()}`, location.href).href], // whatever anchor the address holds
   ]
   const box = make("div", { className: "rig-copies" })
   for (const [label, text] of texts) {

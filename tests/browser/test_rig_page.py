@@ -84,10 +84,30 @@ def test_on_a_phone_the_answer_in_short_stands_at_the_foot_of_the_form_and_leads
     page.locator("[name=engine]").scroll_into_view_if_needed()
     expect(short).to_be_in_viewport(ratio=1)
     expect(page.locator(".rig-headline")).not_to_be_in_viewport()
+    page.wait_for_function("location.hash.includes('slices')")
     short.click()
     expect(page.locator(".rig-headline")).to_be_in_viewport(ratio=1)
+    assert "slices" in page.url, "the way to the answer took the settings out of the address"
     page.locator("[name=available]").fill("5.24 miles")
     expect(short).to_contain_text("expected")
+
+
+def test_the_link_that_is_copied_holds_the_settings_whatever_anchor_the_address_shows(open_page) -> None:
+    page: Page = open_page("rig/")
+    page.evaluate(KEEPS_COPIES)
+    page.locator("#rig-article").click()
+    expect(page.locator("#rig-answer:not([aria-busy]) .rig-headline")).to_be_visible(timeout=SLOW)
+    page.evaluate("history.replaceState(null, '', '#the-same-on-a-command-line')")
+    link = copied(page, "Copy the link")
+    assert "model=qwen3.8-27b" in link and "slices=" in link
+    assert headline(open_page("rig/" + link.partition("/rig/")[2])) == headline(page)
+
+
+def test_what_is_missing_is_said_at_the_foot_before_there_is_an_answer(open_page) -> None:
+    page: Page = open_page("rig/", phone=True)
+    page.locator("[name=model]").select_option("qwen3-8b")
+    expect(page.locator("#rig-short")).to_contain_text("What is missing", timeout=SLOW)
+    expect(page.locator("#rig-short")).to_contain_text("Available KV cache memory")
 
 
 def test_every_step_of_a_derivation_leads_to_the_section_that_explains_it(open_page, site: Path) -> None:
