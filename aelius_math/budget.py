@@ -125,9 +125,7 @@ def budget(cards: Sequence[Card], *, gpu_memory_utilization: float | None = None
         requested.append(asked)
         available.append(left)
     binds = min(available)
-    stranded = tuple(
-        size - asked + (left - binds) for size, asked, left in zip(free, requested, available, strict=True)
-    )
+    stranded = tuple(size - asked + (left - binds) for size, asked, left in zip(free, requested, available, strict=True))
     return Budget(
         lines=tuple(lines),
         utilisation=share,

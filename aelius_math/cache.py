@@ -1,6 +1,7 @@
 """What each kind of layer keeps for one sequence: one frozen class a kind, all numbers of the whole model.
 
-A class answers the same few questions, so a new kind is one more class and no change elsewhere:
+A class answers the same few questions, so a new kind is one more class and no change elsewhere. The kinds that many models
+have are here, in one long module; the rarer ones are in `cache_kinds`:
 
     token_bytes(dtype, tensor_parallel_size)    bytes that one more token adds in one layer, on one card
     index_token_bytes(dtype)                    bytes of index keys beside them (sparse attention)

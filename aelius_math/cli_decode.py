@@ -47,10 +47,11 @@ def sentences(found: Finding, timings: Timings) -> str:
     else:
         assert found.fall is not None and found.confidence is not None and found.chance is not None
         lines = [
-            (f"A cliff: decoding falls by {found.fall:.0%} between {found.after:,.0f}{unit} and {found.before:,.0f}{unit} {name}, "
-            f"from {found.speed_before:.1f} to {found.speed_after:.1f} tokens/s."),
-            (f"Confidence {shown(found.confidence)}, {span}; "
-            f"with 95% it lies between {found.low:,.0f}{unit} and {found.high:,.0f}{unit}."),
+            (
+                f"A cliff: decoding falls by {found.fall:.0%} between {found.after:,.0f}{unit} and {found.before:,.0f}{unit} {name}, "
+                f"from {found.speed_before:.1f} to {found.speed_after:.1f} tokens/s."
+            ),
+            (f"Confidence {shown(found.confidence)}, {span}; with 95% it lies between {found.low:,.0f}{unit} and {found.high:,.0f}{unit}."),
         ]
     return "\n".join(lines + [f"Note: {note}." for note in timings.notes])
 

@@ -50,7 +50,14 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 def settings(args: argparse.Namespace) -> dict[str, object]:
     """What was given, by Engine's field names."""
     names = [*NUMBERS, "version", "max_model_len", "kv_cache_dtype", "enable_prefix_caching", "mamba_cache_mode"]
-    names += ["mamba_ssm_cache_dtype", "gdn_prefill_backend", "kda_prefill_backend", "speculative_method", "draft", "hybrid_kv_cache_manager"]
+    names += [
+        "mamba_ssm_cache_dtype",
+        "gdn_prefill_backend",
+        "kda_prefill_backend",
+        "speculative_method",
+        "draft",
+        "hybrid_kv_cache_manager",
+    ]
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "max_model_len" in given:
         given["max_model_len"] = length(str(given["max_model_len"]), "--max-model-len")

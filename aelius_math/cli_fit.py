@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     types = f"one of {', '.join(CACHE_TYPES)}"
     context = parser.add_argument_group("the context, as llama-server takes it")
-    context.add_argument(
-        "-c", "--ctx-size", metavar="N", help="tokens of context; 0: all of the model's; unset: fit chooses"
-    )
+    context.add_argument("-c", "--ctx-size", metavar="N", help="tokens of context; 0: all of the model's; unset: fit chooses")
     context.add_argument(
         "-np",
         "--parallel",
@@ -39,18 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="one cache for all slots",
     )
-    kvu.add_argument(
-        "-no-kvu", "--no-kv-unified", dest="kv_unified", action="store_false", help="a cache for each slot"
-    )
-    context.add_argument(
-        "-ub", "--ubatch-size", type=int, default=512, metavar="N", help="micro-batch (default 512)"
-    )
-    context.add_argument(
-        "-b", "--batch-size", type=int, default=2048, metavar="N", help="batch (default 2048)"
-    )
-    context.add_argument(
-        "-ctk", "--cache-type-k", default="f16", metavar="T", help=f"type of K: {types} (default f16)"
-    )
+    kvu.add_argument("-no-kvu", "--no-kv-unified", dest="kv_unified", action="store_false", help="a cache for each slot")
+    context.add_argument("-ub", "--ubatch-size", type=int, default=512, metavar="N", help="micro-batch (default 512)")
+    context.add_argument("-b", "--batch-size", type=int, default=2048, metavar="N", help="batch (default 2048)")
+    context.add_argument("-ctk", "--cache-type-k", default="f16", metavar="T", help=f"type of K: {types} (default f16)")
     context.add_argument("-ctv", "--cache-type-v", default="f16", metavar="T", help="type of V (default f16)")
     context.add_argument(
         "-ctkd",
@@ -66,9 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="type of the MTP cache's V (default f16)",
     )
-    context.add_argument(
-        "--spec-type", choices=("none", "draft-mtp"), help="draft-mtp: draft with the model's MTP layer"
-    )
+    context.add_argument("--spec-type", choices=("none", "draft-mtp"), help="draft-mtp: draft with the model's MTP layer")
     context.add_argument(
         "--spec-draft-n-max",
         type=int,
@@ -77,21 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     device = parser.add_argument_group("the device")
     free = device.add_mutually_exclusive_group(required=True)
-    free.add_argument(
-        "--free-mib", metavar="N", help='free memory as the fit pass reads it, after "vs." in its log line'
-    )
-    free.add_argument(
-        "--free-before-mib", metavar="N", help="free memory before the server starts, as nvidia-smi shows it"
-    )
+    free.add_argument("--free-mib", metavar="N", help='free memory as the fit pass reads it, after "vs." in its log line')
+    free.add_argument("--free-before-mib", metavar="N", help="free memory before the server starts, as nvidia-smi shows it")
     device.add_argument(
         "--weights-mib",
         required=True,
         metavar="N",
         help='weights on the device: "model buffer size" in the log',
     )
-    device.add_argument(
-        "--mmproj-mib", default="0", metavar="N", help="vision weights and compute on the device (default 0)"
-    )
+    device.add_argument("--mmproj-mib", default="0", metavar="N", help="vision weights and compute on the device (default 0)")
     device.add_argument(
         "--fit-target",
         "-fitt",
@@ -99,12 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         help=f"margin to keep (default {FIT_TARGET_MIB})",
     )
-    device.add_argument(
-        "--compute-mib", metavar="N", help='both "compute buffer size" lines, where they are not measured'
-    )
-    device.add_argument(
-        "-ngl", "--n-gpu-layers", metavar="N", help="layers on the device; setting it stops the fit pass"
-    )
+    device.add_argument("--compute-mib", metavar="N", help='both "compute buffer size" lines, where they are not measured')
+    device.add_argument("-ngl", "--n-gpu-layers", metavar="N", help="layers on the device; setting it stops the fit pass")
     device.add_argument("-ot", "--override-tensor", metavar="PATTERN", help="setting it stops the fit pass")
     device.add_argument("--build", choices=tuple(BUILDS), default="oct", help="whose rules (default oct)")
 
@@ -180,9 +158,7 @@ def run(args: argparse.Namespace) -> Result:
     )
     measured = args.compute_mib is None and found.wall_tokens is not None
     worth = flag_worth(model, context, **given) if measured else []  # type: ignore[arg-type]
-    return Result(
-        payload(model, found, worth), text(model, found, worth), 1 if found.verdict == "evict" else 0
-    )
+    return Result(payload(model, found, worth), text(model, found, worth), 1 if found.verdict == "evict" else 0)
 
 
 def shown(size: int | None) -> float | None:

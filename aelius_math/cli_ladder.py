@@ -30,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reserve", default="0", metavar="F", help="fraction promised to no slice, such as 0.05")
     parser.add_argument("--k", type=int, default=1024, choices=(1024, 1000), help="tokens in a K (default 1024)")
     parser.add_argument("--budget", default="tokens", choices=("tokens", "blocks"), help="what is counted")
-    parser.add_argument(
-        "--count", default="planned", choices=("planned", "running"), help="blocks of the planner, or of steady running"
-    )
+    parser.add_argument("--count", default="planned", choices=("planned", "running"), help="blocks of the planner, or of steady running")
     blocks = parser.add_argument_group(
         "budget in blocks",
         "With CONFIG: --available, or the --pool that the engine printed. Without: --block-size (tokens of one block), "

@@ -56,19 +56,11 @@ def text(model: Model) -> str:
         lines.append(f"  {layers.num_layers:>4} {type(layers).__name__:<22} {each(layers)}, only with MTP")
     lines.append("")
     index = model.index_bytes_per_token()
-    lines.append(
-        f"  each token    {model.kv_bytes_per_token():>15,} bytes"
-        + (f" + {index:,} of index keys" if index else "")
-    )
+    lines.append(f"  each token    {model.kv_bytes_per_token():>15,} bytes" + (f" + {index:,} of index keys" if index else ""))
     if model.window_bytes():
-        lines.append(
-            f"  full windows  {model.window_bytes():>15,} bytes ({show_bytes(model.window_bytes())})"
-        )
+        lines.append(f"  full windows  {model.window_bytes():>15,} bytes ({show_bytes(model.window_bytes())})")
     if model.conv_elements or model.state_elements:
-        lines.append(
-            f"  fixed state   {model.state_elements:>15,} elements a conversation"
-            f" + {model.conv_elements:,} of convolution"
-        )
+        lines.append(f"  fixed state   {model.state_elements:>15,} elements a conversation + {model.conv_elements:,} of convolution")
     if model.mtp_bytes_per_token():
         lines.append(f"  MTP adds      {model.mtp_bytes_per_token():>15,} bytes a token, when it is on")
     lines.append(f"  dtype         {model.dtype or 'not stated by the config'}")

@@ -70,9 +70,7 @@ class Fields:
         if value is None:
             if default is not None:
                 return default
-            spellings = f"a whole number of at least {least}" + "".join(
-                f", or {other}" for other in names[1:]
-            )
+            spellings = f"a whole number of at least {least}" + "".join(f", or {other}" for other in names[1:])
             raise self.wrong(name, spellings)
         return whole(self.path + name, value, least, most)
 
@@ -120,9 +118,7 @@ class Fields:
 
     def counts(self, name: str, length: int | None = None, least: int = 0, most: int = MOST) -> list[int]:
         values = self.items(name, length)
-        return [
-            whole(f"{self.path}{name}[{index}]", value, least, most) for index, value in enumerate(values)
-        ]
+        return [whole(f"{self.path}{name}[{index}]", value, least, most) for index, value in enumerate(values)]
 
     def indices(self, name: str, num_layers: int, first: int = 0) -> set[int]:
         """Numbers of layers, counted from `first`, returned counted from 0; an empty list is an empty set."""
@@ -130,13 +126,9 @@ class Fields:
         if not isinstance(value, list | tuple):
             raise self.wrong(name, "a list of layer numbers")
         if len(value) > num_layers:
-            raise AeliusError(
-                self.path + name, f"{len(value)} entries", f"at most {num_layers}, the number of layers"
-            )
+            raise AeliusError(self.path + name, f"{len(value)} entries", f"at most {num_layers}, the number of layers")
         last = num_layers - 1 + first
-        return {
-            whole(f"{self.path}{name}[{i}]", number, first, last) - first for i, number in enumerate(value)
-        }
+        return {whole(f"{self.path}{name}[{i}]", number, first, last) - first for i, number in enumerate(value)}
 
     def section(self, name: str) -> Fields:
         if self.values.get(name) is None:

@@ -129,9 +129,7 @@ def minimax(f: Fields) -> Parts:
     models/minimax_text_01.py); transformers writes layer_types, and without it every other layer is full."""
     n = f.num_layers()
     if f.has("attn_type_list"):
-        kinds: Sequence[str] = [
-            "full_attention" if kind else LINEAR for kind in f.counts("attn_type_list", n, most=1)
-        ]
+        kinds: Sequence[str] = ["full_attention" if kind else LINEAR for kind in f.counts("attn_type_list", n, most=1)]
     elif f.raw("model_type") == "minimax" or f.has("layer_types"):
         kinds = layer_types(every(2, most=LINEAR, at=0))(f, n)
     else:
@@ -149,10 +147,7 @@ def bailing(f: Fields) -> Parts:
     """
     n, group = f.num_layers(), f.count("layer_group_size")
     whole_groups = n // group * group
-    silent = [
-        "full_attention" if (index + 1) % group == 0 or index >= whole_groups else LINEAR
-        for index in range(n)
-    ]
+    silent = ["full_attention" if (index + 1) % group == 0 or index >= whole_groups else LINEAR for index in range(n)]
 
     def kda(count: int) -> Layers:
         return KimiDelta(

@@ -180,11 +180,7 @@ def minimax_m2(f: Fields) -> Parts:
     kv_heads, head_size = Heads(fixed_head_dim=128).kv(f)
     kind = partial(FullAttention, num_kv_heads=kv_heads, head_size=head_size)
     extra = f.optional("num_mtp_modules", least=0, most=MOST_LAYERS) or 0
-    extra *= (
-        f.count("mtp_transformer_layers", default=1, least=0, most=MOST_LAYERS)
-        if f.flag("use_mtp", True)
-        else 0
-    )
+    extra *= f.count("mtp_transformer_layers", default=1, least=0, most=MOST_LAYERS) if f.flag("use_mtp", True) else 0
     return Parts((kind(num_layers=f.num_layers()),), (kind(num_layers=extra),) if extra else ())
 
 
@@ -200,18 +196,13 @@ def minimax_m3(f: Fields) -> Parts:
 
     def sparse(count: int) -> Layers:
         width = config.count("sparse_index_dim") if config else f.count("index_head_dim")
-        return SparseAttention(
-            num_layers=count, num_kv_heads=kv_heads, head_size=head_size, index_head_dim=width
-        )
+        return SparseAttention(num_layers=count, num_kv_heads=kv_heads, head_size=head_size, index_head_dim=width)
 
     make["minimax_m3_sparse"] = sparse
     if f.has("layer_types"):
         kinds: Sequence[str] = f.words("layer_types", n)
     elif config and config.flag("use_sparse_attention", True) and config.has("sparse_attention_freq"):
-        kinds = [
-            "minimax_m3_sparse" if on else "full_attention"
-            for on in config.counts("sparse_attention_freq", n, most=1)
-        ]
+        kinds = ["minimax_m3_sparse" if on else "full_attention" for on in config.counts("sparse_attention_freq", n, most=1)]
     else:
         kinds = all_full(f, n)
     return Parts(stack(kinds, make, kinds_field(f)))
@@ -235,7 +226,5 @@ def inkling(f: Fields) -> Parts:
         make = makers(f, kv_heads, head_size, ("sliding_window_size", "sliding_window"))
         spec = make["full_attention" if kind == "hybrid" else "sliding_attention"](1)
         width = 2 * kv_heads * head_size + 2 * hidden
-        specs += (
-            [spec, ShortConvolution(num_layers=1, hidden_size=width, conv_kernel_size=kernel)] if spec else []
-        )
+        specs += [spec, ShortConvolution(num_layers=1, hidden_size=width, conv_kernel_size=kernel)] if spec else []
     return Parts(merge(specs))

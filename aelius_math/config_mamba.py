@@ -78,9 +78,7 @@ def jamba(f: Fields) -> Parts:
     period, offset = f.count("attn_layer_period"), f.count("attn_layer_offset", least=0)
     kinds = ["attention" if index % period == offset else "mamba" for index in range(n)]
     make = makers(f, *MHA.kv(f))
-    make["mamba"] = mamba1(
-        f, f.count("mamba_expand") * f.count("hidden_size"), "mamba_d_state", "mamba_d_conv"
-    )
+    make["mamba"] = mamba1(f, f.count("mamba_expand") * f.count("hidden_size"), "mamba_d_state", "mamba_d_conv")
     return Parts(stack(kinds, make, f.path))
 
 
@@ -132,11 +130,7 @@ def phi4flash(f: Fields) -> Parts:
     n = f.num_layers()
     step = f.count("mb_per_layer", default=2, least=2)
     kinds = [
-        "mamba"
-        if index % step == 0
-        else "sliding_attention"
-        if index < n // 2 and index % 2
-        else "full_attention"
+        "mamba" if index % step == 0 else "sliding_attention" if index < n // 2 and index % 2 else "full_attention"
         for index in range(min(n, n // 2 + 2))
     ]
     inner = f.count("mamba_expand", default=2) * f.count("hidden_size")
@@ -181,9 +175,7 @@ def zamba2(f: Fields) -> Parts:
     inner, heads = f.count("mamba_expand") * f.count("hidden_size"), f.count("n_mamba_heads")
     if inner % heads:
         raise f.wrong("n_mamba_heads", f"a divisor of mamba_expand x hidden_size, {inner}")
-    ssm = mamba2(
-        f, "n_mamba_heads", inner // heads, "mamba_ngroups", "mamba_d_state", "mamba_d_conv", "chunk_size"
-    )
+    ssm = mamba2(f, "n_mamba_heads", inner // heads, "mamba_ngroups", "mamba_d_state", "mamba_d_conv", "chunk_size")
     return shared_attention(f, kinds, ssm)
 
 
@@ -222,9 +214,7 @@ def nemotron_h(f: Fields) -> Parts:
                       dtype)(count)  # fmt: skip
 
     make |= {"mamba": recurrent, "linear_attention": recurrent}
-    layers = stack(
-        kinds, make, f.path + f.first("layers_block_type", "layer_types", "hybrid_override_pattern")
-    )
+    layers = stack(kinds, make, f.path + f.first("layers_block_type", "layer_types", "hybrid_override_pattern"))
     if not layers:
         raise AeliusError(f.path + "hybrid_override_pattern", "no M and no *", "a layer that keeps something")
     extra = f.optional("num_nextn_predict_layers", least=0, most=MOST_LAYERS) or 0
@@ -252,5 +242,3 @@ def nemotron_kinds(f: Fields, pattern: str, lists: tuple[str, ...]) -> Sequence[
     if stated is not None and [words.get(word, word) for word in stated] != kinds:
         raise AeliusError(f.path + pattern, letters, "the same layers as layers_block_type")
     return kinds
-
-

@@ -65,9 +65,7 @@ def every_layer(f: Fields, n: int) -> Sequence[bool]:
     if not f.has("layer_types"):
         return [True] * n
     words = {"indexed_attention": True, "deepseek_sparse_attention": True, "full_attention": False}
-    return [
-        chosen(f, "layer_types", index, word, words) for index, word in enumerate(f.words("layer_types", n))
-    ]
+    return [chosen(f, "layer_types", index, word, words) for index, word in enumerate(f.words("layer_types", n))]
 
 
 def glm_indexers(f: Fields, n: int) -> Sequence[bool]:
@@ -139,9 +137,7 @@ def deepseek_v4(f: Fields) -> Parts:
         sparse: lambda count: compressed(sparse, f.count("index_head_dim"))(count),
     }  # fmt: skip
     window = f.count("sliding_window", most=LARGEST)
-    near = SlidingMLA(
-        num_layers=n, kv_lora_rank=head_dim - rope, qk_rope_head_dim=rope, sliding_window=window
-    )
+    near = SlidingMLA(num_layers=n, kv_lora_rank=head_dim - rope, qk_rope_head_dim=rope, sliding_window=window)
     return Parts((near, *stack(v4_kinds(f, n), make, kinds_field(f))))
 
 

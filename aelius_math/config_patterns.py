@@ -108,9 +108,7 @@ def exaone4_kinds(f: Fields, n: int) -> Sequence[str]:
         return every(4, "sliding_window_pattern")(f, n)
     if not word or set(word) - {"L", "G"}:
         raise f.wrong("sliding_window_pattern", "a word of L and G, or a whole number")
-    kinds = [
-        "sliding_attention" if word[index % len(word)] == "L" else "full_attention" for index in range(n)
-    ]
+    kinds = ["sliding_attention" if word[index % len(word)] == "L" else "full_attention" for index in range(n)]
     return [*kinds[:-1], "full_attention"]
 
 
@@ -132,9 +130,7 @@ def smollm3_kinds(f: Fields, n: int) -> Sequence[str]:
 def qwen2_moe_kinds(f: Fields, n: int) -> Sequence[str]:
     """Qwen1.5 and 2 MoE: with use_sliding_window every other layer below max_window_layers (28) slides."""
     most = f.count("max_window_layers", default=28, least=0)
-    return [
-        "sliding_attention" if index % 2 == 0 and index < most else "full_attention" for index in range(n)
-    ]
+    return ["sliding_attention" if index % 2 == 0 and index < most else "full_attention" for index in range(n)]
 
 
 def ends(period: int, first: bool = False) -> Kinds:

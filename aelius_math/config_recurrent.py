@@ -24,9 +24,7 @@ def recurrent_gemma(f: Fields) -> Parts:
 
     def unit(count: int) -> Layers:
         width = f.count("lru_width", default=f.count("hidden_size"))
-        return RGLRU(
-            num_layers=count, lru_width=width, conv_kernel_size=f.count("conv1d_width"), state_dtype="fp32"
-        )
+        return RGLRU(num_layers=count, lru_width=width, conv_kernel_size=f.count("conv1d_width"), state_dtype="fp32")
 
     make = {"recurrent": unit, "attention": kv["sliding_attention"]}
     return Parts(stack(kinds, make, f.path + "block_types"))
@@ -72,10 +70,4 @@ def xlstm(f: Fields) -> Parts:
         widths.append(round_up(-int(-Fraction(factor) * hidden // 1), 64) // heads)
     n = f.num_layers("num_hidden_layers", "num_blocks")
     dtype = f.dtype("inference_state_dtype") or "fp32"
-    return Parts(
-        (
-            XLSTM(
-                num_layers=n, num_heads=heads, qk_head_dim=widths[0], v_head_dim=widths[1], state_dtype=dtype
-            ),
-        )
-    )
+    return Parts((XLSTM(num_layers=n, num_heads=heads, qk_head_dim=widths[0], v_head_dim=widths[1], state_dtype=dtype),))

@@ -14,9 +14,7 @@ from aelius_math.config_patterns import (
     llama4_kinds,
 )
 
-GPT2 = Heads(
-    heads=("n_head", "num_attention_heads"), kv_heads=(), hidden=("n_embd", "hidden_size"), head_dim=()
-)
+GPT2 = Heads(heads=("n_head", "num_attention_heads"), kv_heads=(), hidden=("n_embd", "hidden_size"), head_dim=())
 GPT2_LAYERS = ("n_layer", "num_hidden_layers")
 
 
@@ -50,9 +48,7 @@ def gpt_bigcode(f: Fields) -> Parts:
 def mpt(f: Fields) -> Parts:
     """MPT and DBRX: KV heads stand in attn_config; MPT has one for each query head unless attn_type says
     otherwise."""
-    heads = Heads(
-        heads=("n_heads", "num_attention_heads"), kv_heads=(), hidden=("d_model", "hidden_size"), head_dim=()
-    )
+    heads = Heads(heads=("n_heads", "num_attention_heads"), kv_heads=(), hidden=("d_model", "hidden_size"), head_dim=())
     kv_heads, head_size = heads.kv(f)
     inner = Fields(f.raw("attn_config") or {}, f.path + "attn_config.")
     kind = inner.text("attn_type", "multihead_attention")

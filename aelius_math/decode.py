@@ -114,9 +114,7 @@ def find_cliff(samples: Sequence[Sample]) -> Finding:
         residuals = rest if smooth else flat
         noise = sqrt(_squares(residuals) / (n - 2))
         ends = (exp(fitted[0]), exp(fitted[-1])) if smooth else (exp(mean), exp(mean))
-        return Finding(
-            verdict="none", samples=n, noise=noise, speed_before=ends[0], speed_after=ends[1], visible=visible(n, noise)
-        )
+        return Finding(verdict="none", samples=n, noise=noise, speed_before=ends[0], speed_after=ends[1], visible=visible(n, noise))
     step = min(steps)
     k = step.place
     level = fitted if step.smooth else [mean] * n

@@ -237,17 +237,14 @@ class Shown:
         if wide:  # a region that scrolls must be reachable by keyboard
             body = ' class="plot-body wide" tabindex="0" role="region" aria-label="Plot, scrolls sideways"'
         self.html = (
-            f'<figure class="plot" id="plot-{name}">\n<div{body}>\n{svg}\n</div>\n'
-            f"<figcaption>{caption}</figcaption>\n{stops}</figure>"
+            f'<figure class="plot" id="plot-{name}">\n<div{body}>\n{svg}\n</div>\n<figcaption>{caption}</figcaption>\n{stops}</figure>'
         )
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.alt}
 
 
-def show(
-    fig: Figure, *, name: str, alt: str, caption: str, wide: bool = False, slider: Slider | None = None, **numbers: object
-) -> Shown:
+def show(fig: Figure, *, name: str, alt: str, caption: str, wide: bool = False, slider: Slider | None = None, **numbers: object) -> Shown:
     """The plot as the last value of a cell: an HTML figure with inline SVG; its plain text is the alt text.
 
     name: lower-case words joined by hyphens, once in the whole site (the page finds the plot by it).

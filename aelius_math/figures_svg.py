@@ -23,6 +23,7 @@ PAPER = "#f1000b"
 """The colour of the page: the gap between two parts of a bar, or text on a filled part."""
 _CSS = {**SERIES, INK: "currentColor", PAPER: "var(--plot-paper, #fff)"}
 
+
 def parts(markup: str) -> list[tuple[str, str]]:
     """Markup cut into (text, id) pairs, the id empty where the text is not bound.
 

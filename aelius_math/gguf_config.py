@@ -145,9 +145,7 @@ def recurrent(f: Keys, arch: str) -> Layers:
     """A recurrent layer; both parts of its state are fp32."""
     kept: dict[str, Any] = {"num_layers": 1, "state_dtype": "fp32", "conv_dtype": "fp32"}
     if arch in ("lfm2", "lfm2moe"):
-        return ShortConvolution(
-            **kept, hidden_size=f.count("embedding_length"), conv_kernel_size=f.count("shortconv.l_cache")
-        )
+        return ShortConvolution(**kept, hidden_size=f.count("embedding_length"), conv_kernel_size=f.count("shortconv.l_cache"))
     if arch.startswith("rwkv"):
         hidden, size = f.count("embedding_length"), f.count("wkv.head_size")
         if hidden % size:
@@ -190,11 +188,7 @@ def attention(f: Keys, arch: str, index: int, n: int) -> Layers:
     slides = arch in WINDOWED and sliding(f, arch, index, n)
     widths = []
     for part in ("key", "value"):
-        own = (
-            f"attention.{part}_length_swa"
-            if slides and f.has(f"attention.{part}_length_swa")
-            else f"attention.{part}_length"
-        )
+        own = f"attention.{part}_length_swa" if slides and f.has(f"attention.{part}_length_swa") else f"attention.{part}_length"
         if not f.has(own) and (heads == 0 or f.count("embedding_length") % heads):
             raise f.wrong(own, "a whole number of at least 1")
         widths.append(f.optional(own) or f.count("embedding_length") // heads)
@@ -204,9 +198,7 @@ def attention(f: Keys, arch: str, index: int, n: int) -> Layers:
         return FullAttention(**plain, head_size_v=value)
     if arch == "llama4":
         return ChunkedAttention(**plain, head_size_v=value, attention_chunk_size=LLAMA4_CHUNK)
-    return SlidingWindow(
-        **plain, head_size_v=value, sliding_window=f.count("attention.sliding_window", most=LARGEST)
-    )
+    return SlidingWindow(**plain, head_size_v=value, sliding_window=f.count("attention.sliding_window", most=LARGEST))
 
 
 def sliding(f: Keys, arch: str, index: int, n: int) -> bool:

@@ -94,9 +94,7 @@ class Arena:
         self._yielded: list[Hashable] = []
         self._starved = False  # somebody's place is free and the budget behind it is not: nobody overtakes
 
-    def admit(
-        self, session: Hashable, tokens: int, now: float, or_question: bool = True
-    ) -> Slice | ShortQuestion | Wait:
+    def admit(self, session: Hashable, tokens: int, now: float, or_question: bool = True) -> Slice | ShortQuestion | Wait:
         """The smallest free slice that holds `tokens`; else a short question; else a place in the queue.
 
         Raises AeliusError for a session that is here already, and for more tokens than any slice has.

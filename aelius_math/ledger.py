@@ -248,7 +248,7 @@ def _of_other_notes() -> dict[str, object]:
 
 def find_root(start: Path | None = None) -> Path:
     """The repository: the first folder with notebooks/ and aelius_math/, from `start` up, or around the package."""
-    for folder in ([start, *start.parents] if start else [PACKAGE.parent]):
+    for folder in [start, *start.parents] if start else [PACKAGE.parent]:
         if (folder / "notebooks").is_dir() and (folder / "aelius_math").is_dir():
             return folder
     raise AeliusError(

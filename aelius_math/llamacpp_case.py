@@ -88,12 +88,8 @@ def blocks_of(model: Model, weights: BlockWeights) -> tuple[Block, ...]:
     order = [weights.pattern[place % len(weights.pattern)] for place in range(total)]
     for kind, layer in kinds.items():
         if order.count(kind) != layer.num_layers or kind not in weights.by_kind:
-            raise AeliusError(
-                "pattern", weights.pattern, f"an order with {layer.num_layers} layers of {kind}"
-            )
-    return tuple(
-        Block(layer=kinds[kind], weights_bytes=mib_bytes("weights", weights.by_kind[kind])) for kind in order
-    )
+            raise AeliusError("pattern", weights.pattern, f"an order with {layer.num_layers} layers of {kind}")
+    return tuple(Block(layer=kinds[kind], weights_bytes=mib_bytes("weights", weights.by_kind[kind])) for kind in order)
 
 
 def layer_cache_bytes(layer: Layers, found: Memory) -> int:
@@ -124,9 +120,7 @@ def loads_mtp(model: Model, context: Context) -> bool:
 def check_fittable(found: Memory, context: Context) -> None:
     """Raises AeliusError where memory is known, but not all that the pass would count."""
     if found.draft_kv_bytes is None:
-        raise AeliusError(
-            "draft_max", context.draft_max, "0: the model has no MTP layers, its drafter is not known"
-        )
+        raise AeliusError("draft_max", context.draft_max, "0: the model has no MTP layers, its drafter is not known")
     for cache in found.caches:
         if cache.role == "index":
             size = getattr(cache.spec, "index_head_dim", None)
@@ -159,9 +153,7 @@ class Case:
         used = self.weights + found.kv_bytes + found.swa_bytes + found.recurrent_bytes
         used += found.mask_bytes + found.scratch_bytes + (main or 0)
         used -= sum(block_bytes(block, found) for block in self.skipped)
-        draft = (
-            (found.draft_kv_bytes or 0) + found.draft_mask_bytes + found.draft_scratch_bytes + (extra or 0)
-        )
+        draft = (found.draft_kv_bytes or 0) + found.draft_mask_bytes + found.draft_scratch_bytes + (extra or 0)
         known = main is not None and extra is not None
         if self.context.rules.draft_in_margin:
             return used, self.target + draft, known
@@ -194,15 +186,11 @@ def largest(passes: Callable[[int], bool], step: int, start: int) -> int | None:
     return low
 
 
-def free_as_read(
-    found: Memory, context: Context, free_mib: float | None, free_before_mib: float | None
-) -> tuple[int, int]:
+def free_as_read(found: Memory, context: Context, free_mib: float | None, free_before_mib: float | None) -> tuple[int, int]:
     """Free bytes as the pass reads them, and the recurrent state that they are short by (0 as read: it is in them)."""
     if free_mib is not None and free_before_mib is None:
         return mib_bytes("free_mib", free_mib), 0
     if free_before_mib is None or free_mib is not None:
-        raise AeliusError(
-            "free_mib", free_mib, "one of free_mib (as fit reads it) and free_before_mib (at start)"
-        )
+        raise AeliusError("free_mib", free_mib, "one of free_mib (as fit reads it) and free_before_mib (at start)")
     twice = found.recurrent_bytes if context.rules.state_counted_twice else 0
     return mib_bytes("free_before_mib", free_before_mib) - twice, twice

@@ -45,9 +45,7 @@ class Context:
         if self.n_seq_max is not None:
             whole("n_seq_max", self.n_seq_max, 1, 256)
         if self.kv_unified not in (None, True, False):
-            raise AeliusError(
-                "kv_unified", self.kv_unified, "True, False, or None for the engine's own choice"
-            )
+            raise AeliusError("kv_unified", self.kv_unified, "True, False, or None for the engine's own choice")
         for field in ("type_k", "type_v", "type_k_draft", "type_v_draft"):
             if getattr(self, field) not in CACHE_TYPES:
                 raise AeliusError(field, getattr(self, field), "one of " + ", ".join(CACHE_TYPES))

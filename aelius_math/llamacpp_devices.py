@@ -136,9 +136,7 @@ class Layout:
         draft += (found.draft_kv_bytes or 0) if self.drafts(start, count) else 0
         return sum(held[start : start + count]) + main + self.constants[device], draft
 
-    def lay(
-        self, counts: Sequence[int], free: Sequence[int], margins: Sequence[int], found: Memory
-    ) -> tuple[Device, ...]:
+    def lay(self, counts: Sequence[int], free: Sequence[int], margins: Sequence[int], found: Memory) -> tuple[Device, ...]:
         """The devices with so many units each, counted from the back."""
         start = self.total - sum(counts)
         devices = []
@@ -196,9 +194,7 @@ def fit_devices(
         raise AeliusError("split_mode", split_mode, "layer, row or tensor")
     found, rules = memory(model, context), context.rules
     check_fittable(found, context)
-    mtp = (
-        [mib_bytes("mtp_mib", mtp_mib)] if loads_mtp(model, context) else []
-    )  # None is refused where it counts
+    mtp = [mib_bytes("mtp_mib", mtp_mib)] if loads_mtp(model, context) else []  # None is refused where it counts
     layout = Layout(
         model=model,
         context=context,
@@ -207,9 +203,7 @@ def fit_devices(
         constants=(),
     )
     counts = split_by_free(layout.total, each("tensor_split", tensor_split, number) if tensor_split else free)
-    layout = replace(
-        layout, constants=constants(layout, counts, each("compute_mib", compute_mib, number), found)
-    )
+    layout = replace(layout, constants=constants(layout, counts, each("compute_mib", compute_mib, number), found))
     projected = layout.lay(counts, free, margins, found)
     lacking = [room(device.used_bytes, device.free_bytes, device.margin_bytes)[1] for device in projected]
     abort = abort_reason(n_gpu_layers, override_tensor, bool(tensor_split), split_mode)
@@ -220,11 +214,7 @@ def fit_devices(
     )
     devices = projected
     if split_mode == "tensor" or (any(lacking) and abort):
-        abort = (
-            abort
-            if split_mode != "tensor"
-            else "llama_params_fit is not implemented for SPLIT_MODE_TENSOR, abort"
-        )
+        abort = abort if split_mode != "tensor" else "llama_params_fit is not implemented for SPLIT_MODE_TENSOR, abort"
         verdict = "evict" if any(lacking) else "fits"
         action = f"failed to fit params to free device memory: {abort}; loading goes on"
     elif any(lacking):
@@ -246,9 +236,7 @@ def fit_devices(
         moved = layout.total - sum(counts)
         reduced = f"context size reduced to {n_ctx}; " if shrinks else ""
         verdict = "evict" if moved else "context reduced" if shrinks else "moved"
-        action = reduced + (
-            f"{moved} units move to the CPU, layer 0 first" if moved else "layers are laid anew"
-        )
+        action = reduced + (f"{moved} units move to the CPU, layer 0 first" if moved else "layers are laid anew")
     return DevicesFit(
         verdict=verdict,
         action=action,
@@ -261,9 +249,7 @@ def fit_devices(
     )
 
 
-def constants(
-    layout: Layout, counts: Sequence[int], compute: Sequence[int], found: Memory
-) -> tuple[int, ...]:
+def constants(layout: Layout, counts: Sequence[int], compute: Sequence[int], found: Memory) -> tuple[int, ...]:
     """Bytes of each device's compute buffers that are left when what follows from the context is taken off."""
     start, sizes = 0, []
     for count, given in zip(counts, compute, strict=True):
@@ -276,9 +262,7 @@ def constants(
     return tuple(sizes)
 
 
-def shrunk(
-    layout: Layout, counts: Sequence[int], target: int, used: int, free: Sequence[int], margins: Sequence[int]
-) -> int:
+def shrunk(layout: Layout, counts: Sequence[int], target: int, used: int, free: Sequence[int], margins: Sequence[int]) -> int:
     """Tokens [int] to which an unset context shrinks: half a layer a device, and half of one more, are kept back."""
     context = layout.context
     streams = context.streams if context.rules.context_per_slot else 1
@@ -287,6 +271,4 @@ def shrunk(
     layers = layout.total - 1 if context.rules.fit_counts_mtp_block else len(layout.blocks)
     target -= (len(free) + 1) * (layout.weights() // layers) // 2
     at_floor = layout.lay(counts, free, margins, memory(layout.model, at(context, floor)))
-    return reduced_context(
-        floor, full, sum(device.used_bytes for device in at_floor), used, target, PAD * streams
-    )
+    return reduced_context(floor, full, sum(device.used_bytes for device in at_floor), used, target, PAD * streams)

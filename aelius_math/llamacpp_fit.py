@@ -163,9 +163,7 @@ def fit(
     if compute_mib is not None:
         constant = mib_bytes("compute_mib", compute_mib) - found.compute_growing_bytes
         if constant < 0:
-            expected = (
-                f"at least the {found.compute_growing_bytes / MIB:.2f} MiB that follow from the context"
-            )
+            expected = f"at least the {found.compute_growing_bytes / MIB:.2f} MiB that follow from the context"
             raise AeliusError("compute_mib", compute_mib, expected)
     total = units_total(model, context)
     skipped = left_out(n_gpu_layers, total, blocks)
@@ -215,9 +213,7 @@ def left_out(n_gpu_layers: int | None, total: int | None, blocks: Sequence[Block
         raise AeliusError("n_gpu_layers", n_gpu_layers, "none set: this model's layers cannot be counted")
     out = max(0, total - n_gpu_layers)
     if out > len(blocks or ()):
-        raise AeliusError(
-            "n_gpu_layers", n_gpu_layers, f"at least {total} (all), or blocks: what each layer weighs"
-        )
+        raise AeliusError("n_gpu_layers", n_gpu_layers, f"at least {total} (all), or blocks: what each layer weighs")
     return out
 
 
@@ -238,9 +234,7 @@ def decide(case: Case, total: int | None, blocks: Sequence[Block] | None, abort:
         if known:
             return Decision("fits", 0, n_ctx, "no changes needed")
         rest = (target - used) / MIB
-        action = (
-            f"fits if the rest of the compute buffers, which is not known here, takes at most {rest:,.2f} MiB"
-        )
+        action = f"fits if the rest of the compute buffers, which is not known here, takes at most {rest:,.2f} MiB"
         return Decision("unknown", None, n_ctx, action)
     action = ""
     if context.n_ctx is None:
@@ -251,9 +245,7 @@ def decide(case: Case, total: int | None, blocks: Sequence[Block] | None, abort:
             n_ctx = reduced_context(floor, full, at_floor, used, target, PAD * streams)
             action = f"context size reduced from {full} to {n_ctx}; "
             if at_floor <= target:
-                return Decision(
-                    "context reduced" if known else "unknown", 0, n_ctx, action + "entire model fits"
-                )
+                return Decision("context reduced" if known else "unknown", 0, n_ctx, action + "entire model fits")
             used = at_floor
     if abort:
         action += f"failed to fit params to free device memory: {abort}; loading goes on"
@@ -261,9 +253,7 @@ def decide(case: Case, total: int | None, blocks: Sequence[Block] | None, abort:
     if not blocks or total is None or not known:
         return Decision("evict", None, n_ctx, action + "whole layers move to the CPU, layer 0 first")
     moved = evicted(blocks, memory(case.model, at(context, n_ctx)), used - target)
-    return Decision(
-        "evict", moved, n_ctx, action + f"{moved} of {len(blocks)} layers move to the CPU, layer 0 first"
-    )
+    return Decision("evict", moved, n_ctx, action + f"{moved} of {len(blocks)} layers move to the CPU, layer 0 first")
 
 
 def fused_ops(model: Model, context: Context, all_kept: bool | None, verdict: str) -> bool | None:

@@ -81,11 +81,7 @@ class Memory:
     @property
     def compute_main_bytes(self) -> int | None:
         """The main context's compute buffer: masks, one f16 copy of a layer's K and V, the measured constant."""
-        return (
-            None
-            if self.constant_bytes is None
-            else self.mask_bytes + self.scratch_bytes + self.constant_bytes
-        )
+        return None if self.constant_bytes is None else self.mask_bytes + self.scratch_bytes + self.constant_bytes
 
     @property
     def compute_draft_bytes(self) -> int | None:
@@ -124,9 +120,7 @@ def index_row(layer: MLA, type_k: str) -> int:
     return dtypes.row_bytes(type_k, size)
 
 
-def cache_row(
-    layer: FullAttention | MLA, type_k: str, type_v: str, equal_types: bool = True
-) -> tuple[int, int]:
+def cache_row(layer: FullAttention | MLA, type_k: str, type_v: str, equal_types: bool = True) -> tuple[int, int]:
     """Bytes [int, int] of one token's K row and V row in one layer: whole blocks of 32 where the type is quantised.
 
     >>> cache_row(FullAttention(num_layers=16, num_kv_heads=4, head_size=256), "q8_0", "q4_0")
@@ -151,9 +145,7 @@ def window_cells(window: int, n_ctx_seq: int, slots: int, unified: bool, n_ubatc
     return round_up(min(n_ctx_seq, window * (slots if unified else 1) + n_ubatch), PAD)
 
 
-def attention_caches(
-    layers: Sequence[Layers], context: Context, n_ctx_seq: int, n_ubatch: int, draft: bool = False
-) -> list[Cache]:
+def attention_caches(layers: Sequence[Layers], context: Context, n_ctx_seq: int, n_ubatch: int, draft: bool = False) -> list[Cache]:
     """The KV caches of the layers that keep K and V, the growing kinds first; recurrent layers keep none."""
     type_k = context.type_k_draft if draft else context.type_k
     type_v = context.type_v_draft if draft else context.type_v
@@ -285,15 +277,7 @@ def memory(model: Model, context: Context) -> Memory:
         mask_bytes=mask_bytes(model.layers, n_ctx_seq, n_ubatch),
         scratch_bytes=scratch_bytes(model.layers, n_ctx, context.type_k, context.type_v),
         draft_mask_bytes=mask_bytes(model.mtp_layers, n_ctx_seq, n_ubatch) if drafting else 0,
-        draft_scratch_bytes=scratch_bytes(model.mtp_layers, n_ctx, context.type_k_draft, context.type_v_draft)
-        if drafting
-        else 0,
+        draft_scratch_bytes=scratch_bytes(model.mtp_layers, n_ctx, context.type_k_draft, context.type_v_draft) if drafting else 0,
         constant_bytes=None if main_constant is None else mib_bytes("constant", main_constant),
-        draft_constant_bytes=(
-            0
-            if not context.draft_max
-            else None
-            if draft_constant is None
-            else mib_bytes("constant", draft_constant)
-        ),
+        draft_constant_bytes=(0 if not context.draft_max else None if draft_constant is None else mib_bytes("constant", draft_constant)),
     )

@@ -179,9 +179,7 @@ def wanted(result: Fit) -> int:
     return result.known_bytes + result.margin_bytes - result.free_bytes
 
 
-def changes(
-    model: Model, context: Context, fit_target_mib: float, vision_mib: float
-) -> list[tuple[str, Context, float, float]]:
+def changes(model: Model, context: Context, fit_target_mib: float, vision_mib: float) -> list[tuple[str, Context, float, float]]:
     """The flags that could be changed from here: their text, and the context, target and vision they make."""
     plain = (context, fit_target_mib, vision_mib)
     flags: list[tuple[str, Context, float, float]] = []

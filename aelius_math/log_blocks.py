@@ -45,11 +45,7 @@ def pairs(
         first = tokens * per_request // max_model_len
         last = (tokens + 1) * per_request // max_model_len + 1  # the next, unless a request has more blocks than tokens
         for blocks in range(first, min(last, first + MOST_ALIKE) + 1):
-            if (
-                blocks > 0
-                and prints(blocks, per_request, max_model_len) == tokens
-                and agrees(blocks / per_request, concurrency)
-            ):
+            if blocks > 0 and prints(blocks, per_request, max_model_len) == tokens and agrees(blocks / per_request, concurrency):
                 found.append((blocks, per_request))
     return found
 
@@ -114,10 +110,7 @@ def solve(
     if tokens is not None:
         if totals:
             for per_request, blocks in totals.items():
-                found += [
-                    Candidate(n, b, blocks)
-                    for n, b in pairs(tokens, max_model_len, concurrency, per_request, per_request)
-                ]
+                found += [Candidate(n, b, blocks) for n, b in pairs(tokens, max_model_len, concurrency, per_request, per_request)]
         else:
             found = [Candidate(n, b) for n, b in pairs(tokens, max_model_len, concurrency)]
         if num_blocks is not None:

@@ -34,9 +34,7 @@ def llama_boot(boot: LlamaBoot) -> dict[str, Any]:
     device = {name: mib for name, mib in target.compute.items() if not is_host(name)} or target.compute
     out["compute_mib"] = round(sum(device.values()), 2) if device else None
     out["compute_mib_by_device"] = dict(target.compute)
-    others = [
-        sum(mib for name, mib in context.compute.items() if not is_host(name)) for context in contexts[1:]
-    ]
+    others = [sum(mib for name, mib in context.compute.items() if not is_host(name)) for context in contexts[1:]]
     out["draft_compute_mib"] = round(sum(others), 2) if any(others) else None
     _sizes(boot, target, out)
     fit = boot.fit
@@ -52,21 +50,13 @@ def llama_boot(boot: LlamaBoot) -> dict[str, Any]:
     out["model_mib_by_device"] = dict(boot.model_buffers)
     out["vision_estimate_mib"] = boot.said.get("vision_estimate")
     out["draft_estimate_mib"] = boot.said.get("draft_estimate")
-    out["status"] = (
-        "refused"
-        if boot.failed
-        else "started"
-        if boot.started or (not dry and any(c.used for c in contexts))
-        else "unknown"
-    )
+    out["status"] = "refused" if boot.failed else "started" if boot.started or (not dry and any(c.used for c in contexts)) else "unknown"
     if boot.failed:
         notes.append(f"The boot failed: {boot.failed}.")
     notes += [f"Two lines disagree on {clash}." for clash in boot.clashes]
     out["derived"] = _derive_llama(boot, out, notes)
     out["missing"] = [
-        name
-        for name in ("model", "kv_mib", "compute_mib", "n_ctx", "cells", "projected_mib", "free_mib")
-        if out[name] is None
+        name for name in ("model", "kv_mib", "compute_mib", "n_ctx", "cells", "projected_mib", "free_mib") if out[name] is None
     ]
     out["notes"] = notes
     return out
@@ -88,20 +78,12 @@ def _caches(contexts: list[Context], out: dict[str, Any], notes: list[str]) -> N
         out["type_k"], out["type_v"] = main.k_type, main.v_type
         buffers = round(sum(target.kv_buffers.values()), 2)
         total = sum(cache.total_mib for cache in target.caches)
-        if (
-            buffers
-            and abs(buffers - total) > 0.011 * (len(target.kv_buffers) + 1)
-            and abs(buffers - main.total_mib) > 0.011
-        ):
-            notes.append(
-                f"The buffers of the KV cache add up to {buffers} MiB, its size line says {total} MiB."
-            )
+        if buffers and abs(buffers - total) > 0.011 * (len(target.kv_buffers) + 1) and abs(buffers - main.total_mib) > 0.011:
+            notes.append(f"The buffers of the KV cache add up to {buffers} MiB, its size line says {total} MiB.")
     elif "self_size" in target.sizes:
         size = target.sizes["self_size"]
         out["kv_mib"], out["type_k"], _, out["type_v"], _ = size  # type: ignore[misc]
-    elif target.kv_buffers and (
-        target.compute or target.state or target.rs_buffers
-    ):  # else there may be more of them
+    elif target.kv_buffers and (target.compute or target.state or target.rs_buffers):  # else there may be more of them
         out["kv_mib"] = round(sum(target.kv_buffers.values()), 2)
     out["swa_mib"] = next((cache.total_mib for cache in target.caches if cache.sliding), None)
     drafts = [cache.total_mib for context in contexts[1:] for cache in context.caches]
@@ -171,9 +153,7 @@ def _room(out: dict[str, Any], derived: dict[str, Any], notes: list[str]) -> Non
     elif out["deficit_mib"] is not None:
         room = -out["deficit_mib"]
     derived["room_mib"], per_token = room, derived["kv_bytes_per_token"]
-    derived["room_tokens_at_most"] = (
-        room * MIB // per_token if room is not None and room >= 0 and per_token else None
-    )
+    derived["room_tokens_at_most"] = room * MIB // per_token if room is not None and room >= 0 and per_token else None
     twice = out["recurrent_mib"] if out["projected_mib"] is not None else None
     derived["counted_twice_mib"] = twice or None
     if twice and out["deficit_mib"] is not None and out["deficit_mib"] < twice:

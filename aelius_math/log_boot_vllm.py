@@ -25,9 +25,7 @@ def vllm_boot(boot: VllmBoot) -> dict[str, Any]:
     out["tokens"], out["max_concurrency"] = tokens, concurrency
     out["max_model_len"] = _length(boot, length, notes)
     out["available_kv_gib"], out["null_block_left_out"] = _available(boot, notes)
-    out["block_size"] = _agreed(boot, "block", "attention block size", notes) or boot.one(
-        "engine.user_block_size", "args.user_block_size"
-    )
+    out["block_size"] = _agreed(boot, "block", "attention block size", notes) or boot.one("engine.user_block_size", "args.user_block_size")
     out["version"] = boot.one("version")
     out["needed_gib"], out["longest_max_model_len"] = (
         boot.one("needed"),
@@ -56,9 +54,7 @@ def vllm_boot(boot: VllmBoot) -> dict[str, Any]:
     out["kv_reserved_gib"] = boot.one("reserved")
     out["model_loading_gib"] = boot.one("model_loading")
     if boot.one("reserved") is not None:
-        notes.append(
-            "The KV cache was reserved by hand (kv_cache_memory_bytes): no memory was profiled, and no memory line is printed."
-        )
+        notes.append("The KV cache was reserved by hand (kv_cache_memory_bytes): no memory was profiled, and no memory line is printed.")
     if boot.one("override") is not None:
         notes.append(
             f"num_gpu_blocks_override set the pool to {boot.one('override'):,} blocks; the memory gives {boot.one('profiled_blocks'):,}."
@@ -82,9 +78,7 @@ def _pool_line(boot: VllmBoot, notes: list[str]) -> tuple[int | None, float | No
     pairs = [value for value in boot.values("concurrency") if isinstance(value, tuple)]
     if len(tokens) > 1:
         said = ", ".join(f"{value:,}" for value in tokens)
-        notes.append(
-            f"The lines disagree on the KV cache size: {said} tokens. Every rank prints its own; the smallest binds."
-        )
+        notes.append(f"The lines disagree on the KV cache size: {said} tokens. Every rank prints its own; the smallest binds.")
     pair = min(pairs, key=lambda value: value[1]) if pairs else (None, None)
     if not tokens:
         tokens = [value for value in boot.values("refused_tokens") if isinstance(value, int)]
@@ -106,9 +100,7 @@ def _length(boot: VllmBoot, length: int | None, notes: list[str]) -> int | None:
     others = [f"{where} says {other:,}" for where, other in known.items() if other != value]
     if others:
         where = next(iter(known))
-        notes.append(
-            f"max_model_len: {where} says {value:,}, {', '.join(others)}. The first is what the pool was planned for."
-        )
+        notes.append(f"max_model_len: {where} says {value:,}, {', '.join(others)}. The first is what the pool was planned for.")
     return value
 
 
@@ -119,22 +111,16 @@ def _available(boot: VllmBoot, notes: list[str]) -> tuple[float | None, bool]:
     values = sorted({entry.value for entry in entries if isinstance(entry.value, float)})
     if len(values) > 1:
         said = ", ".join(f"{entry.who or 'a rank'} {entry.value} GiB" for entry in entries)
-        notes.append(
-            f"The ranks have different memory for the KV cache: {said}. The smallest binds all of them."
-        )
+        notes.append(f"The ranks have different memory for the KV cache: {said}. The smallest binds all of them.")
     if refused and leaves_null_block_out(boot.one("version")):
         return _beside_null_block(refused, values, notes)
     if refused:
         if values and abs(values[0] - refused[0]) > 0.011:
-            notes.append(
-                f"The memory line says {values[0]} GiB, the error {refused[0]} GiB: the line is not the binding rank's."
-            )
+            notes.append(f"The memory line says {values[0]} GiB, the error {refused[0]} GiB: the line is not the binding rank's.")
         return min(refused), False
     world = boot.one("engine.tensor_parallel_size", "args.tensor_parallel_size")
     if values and len(entries) == 1 and isinstance(world, int) and world > 1:
-        notes.append(
-            f"One memory line for {world} ranks: the smallest rank's memory binds, and this line may be another's."
-        )
+        notes.append(f"One memory line for {world} ranks: the smallest rank's memory binds, and this line may be another's.")
     return (values[0] if values else None), False
 
 
@@ -163,9 +149,7 @@ def _beside_null_block(refused: list[float], values: list[float], notes: list[st
 def _agreed(boot: VllmBoot, name: str, what: str, notes: list[str]) -> Any:
     values = boot.values(name)
     if len(values) > 1:
-        notes.append(
-            f"The lines disagree on the {what}: {', '.join(f'{value:,}' for value in values)}. The last one holds."
-        )
+        notes.append(f"The lines disagree on the {what}: {', '.join(f'{value:,}' for value in values)}. The last one holds.")
     return values[-1] if values else None
 
 
@@ -174,9 +158,7 @@ def _setting(boot: VllmBoot, name: str, notes: list[str]) -> Any:
     if engine is None:
         return args
     if args is not None and args != engine and not (name == "kv_cache_dtype" and args == "auto"):
-        notes.append(
-            f"{name}: the arguments say {args}, the engine's configuration {engine}. The engine's holds."
-        )
+        notes.append(f"{name}: the arguments say {args}, the engine's configuration {engine}. The engine's holds.")
     return engine
 
 

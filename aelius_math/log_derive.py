@@ -57,18 +57,12 @@ def _blocks(boot: VllmBoot, out: dict[str, Any], derived: dict[str, Any], notes:
         if out["status"] == "refused":
             derived["flags"] = remedies(out, model)
     printed = (
-        explained(out, model, _drafts(boot, out), "args.complete" in boot.said)
-        if model is not None and out["tokens"] is not None
-        else []
+        explained(out, model, _drafts(boot, out), "args.complete" in boot.said) if model is not None and out["tokens"] is not None else []
     )
     alone = {(one.num_blocks, one.blocks_per_request) for one in found}
     agreed = [one for one in printed if not alone or (one.num_blocks, one.blocks_per_request) in alone]
     if model is not None and agreed:
-        pairs = [
-            pair
-            for one in agreed
-            for pair in (_old_counts(out, model, one) if _old_rule(out) else [_pair(one)])
-        ]
+        pairs = [pair for one in agreed for pair in (_old_counts(out, model, one) if _old_rule(out) else [_pair(one)])]
         found = list(dict.fromkeys(pairs))
         if len(found) == 1:
             _settle(derived, found[0])
@@ -84,16 +78,13 @@ def _blocks(boot: VllmBoot, out: dict[str, Any], derived: dict[str, Any], notes:
     elif found:
         derived["ambiguous"] = True
         derived["candidates"] = [
-            {"num_blocks": one.num_blocks, "blocks_per_request": one.blocks_per_request}
-            for one in found[:SHOWN_CANDIDATES]
+            {"num_blocks": one.num_blocks, "blocks_per_request": one.blocks_per_request} for one in found[:SHOWN_CANDIDATES]
         ]
         for name in ("num_blocks", "blocks_per_request"):
             values = {getattr(one, name) for one in found}
             derived[name] = next(iter(values)) if len(values) == 1 else None
     elif out["tokens"] is not None and out["max_concurrency"] is not None and OLD_RULE not in notes:
-        notes.append(
-            "No whole number of blocks prints these tokens with this concurrency by the rules known here."
-        )
+        notes.append("No whole number of blocks prints these tokens with this concurrency by the rules known here.")
 
 
 def _pair(one: Printed) -> Candidate:
@@ -112,9 +103,7 @@ def _old_counts(out: dict[str, Any], model: Model, one: Printed) -> list[Candida
     found = []
     for count in range(first, first + groups):
         held = count * pool.block_size_bytes / GIB
-        fits = (
-            memory is None or held <= memory + 0.005 and held + pool.block_size_bytes / GIB > memory - 0.005
-        )
+        fits = memory is None or held <= memory + 0.005 and held + pool.block_size_bytes / GIB > memory - 0.005
         if fits and agrees(count / one.blocks_per_request, out["max_concurrency"]):
             found.append(Candidate(count, one.blocks_per_request))
     return found or [_pair(one)]
@@ -149,9 +138,7 @@ def _from_model(derived: dict[str, Any], model: Model, one: Printed, notes: list
             "enable_prefix_caching",
         )
     }
-    notes.append(
-        f"The model is taken, by its name, for the catalogue's {model.name}, which prints the same figures."
-    )
+    notes.append(f"The model is taken, by its name, for the catalogue's {model.name}, which prints the same figures.")
 
 
 def _block_sizes(out: dict[str, Any]) -> list[int]:
@@ -164,9 +151,7 @@ def _block_sizes(out: dict[str, Any]) -> list[int]:
 
 def _drafts(boot: VllmBoot, out: dict[str, Any]) -> int | None:
     """Draft tokens; 0 where the log names its settings and no draft among them."""
-    if out["speculative_method"] == "none" or (
-        "args" in boot.said and "args.speculative_method" not in boot.said
-    ):
+    if out["speculative_method"] == "none" or ("args" in boot.said and "args.speculative_method" not in boot.said):
         return 0
     drafts: int | None = out["num_speculative_tokens"]
     return drafts
@@ -205,9 +190,7 @@ def _hybrid(boot: VllmBoot, out: dict[str, Any]) -> dict[str, Any] | None:
     method, mode = out["speculative_method"], out["mamba_cache_mode"]
     if mode == "all" or (method not in (None, "none") and "mtp" not in str(method)):
         return None
-    states = (
-        {"align": 2, "none": 1}.get(mode) if mode else {True: 2, False: 1}.get(out["enable_prefix_caching"])
-    )
+    states = {"align": 2, "none": 1}.get(mode) if mode else {True: 2, False: 1}.get(out["enable_prefix_caching"])
     padding = [value for value in boot.values("padding") if isinstance(value, tuple)]
     return {
         "block_size": boot.one("block"), "drafts": _drafts(boot, out), "states_per_group": states,
@@ -241,11 +224,7 @@ def _may_be_old(out: dict[str, Any]) -> bool:
 
 def _counted(blocks: int, length: int, concurrency: float | None, size: int | None) -> list[Candidate]:
     """The old engine logs the blocks themselves; its concurrency is blocks x block size / length."""
-    sizes = (
-        [size]
-        if size
-        else [one for one in BLOCK_SIZES if concurrency is None or agrees(blocks * one / length, concurrency)]
-    )
+    sizes = [size] if size else [one for one in BLOCK_SIZES if concurrency is None or agrees(blocks * one / length, concurrency)]
     if concurrency is None and not size:
         return []
     return [Candidate(blocks, ceil_div(length, one), 0) for one in sizes]
@@ -278,9 +257,7 @@ def old_pairs(
 
 def _live(out: dict[str, Any], derived: dict[str, Any]) -> None:
     """What a live conversation holds at least, and how many can live at once."""
-    derived["fixed_tokens"] = derived["most_conversations"] = derived["binds"] = derived[
-        "longest_request"
-    ] = None
+    derived["fixed_tokens"] = derived["most_conversations"] = derived["binds"] = derived["longest_request"] = None
     if out["status"] == "started":
         derived["longest_request"] = out["max_model_len"]
     fixed, block_size = derived["fixed_blocks_per_request"], derived["block_size"]

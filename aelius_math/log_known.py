@@ -185,10 +185,7 @@ def remedies(out: dict[str, Any], model: Model) -> list[dict[str, Any]]:
         plan_pool(model, engine, memory)
         return []
     except DoesNotFit as error:
-        if (
-            out["longest_max_model_len"] is None
-            or abs(error.longest_max_model_len - out["longest_max_model_len"]) > 8192
-        ):
+        if out["longest_max_model_len"] is None or abs(error.longest_max_model_len - out["longest_max_model_len"]) > 8192:
             return []
         least = error.longest_max_model_len
     except AeliusError:

@@ -8,7 +8,7 @@ narrow window breaks it in two. Here that is undone, in one pass over the text a
 
 A statement is matched with all its white space gone (`Statement.squeezed`), so a break anywhere in it, inside a
 word or a number too, does not matter. `Statement.joins` says where the breaks were. Of a long log, only blocks
-with one of the keys in them are looked at line by line.
+with one of the keys in them are looked at line by line. One long module: the steps of that single pass.
 """
 
 from __future__ import annotations
@@ -111,9 +111,7 @@ class Statement(NamedTuple):
         if begin >= start:
             return ""
         places, piece = _places(self.pieces[index]), self.pieces[index]
-        return piece[
-            places[begin - first] : places[start - first] if start - first < len(places) else len(piece)
-        ]
+        return piece[places[begin - first] : places[start - first] if start - first < len(places) else len(piece)]
 
 
 @lru_cache(maxsize=8)
@@ -221,9 +219,7 @@ def strip(line: str) -> tuple[str, str | None, int | None, bool]:
     return line[at:].strip(), who, pid, header
 
 
-_EMBEDDED = re.compile(
-    r"(?<=\S)(?=\([A-Z]\w+ (?:rank=\d+ )?pid=\d+\) )|(?<=\S)(?=(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d )"
-)
+_EMBEDDED = re.compile(r"(?<=\S)(?=\([A-Z]\w+ (?:rank=\d+ )?pid=\d+\) )|(?<=\S)(?=(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d )")
 
 
 CLOSED_HEADER = re.compile(r"\([A-Z]\w* (?:rank=\d+ )?pid=\d+\)\s*$")
@@ -237,9 +233,7 @@ def _goes_on(before: str, line: str) -> bool:
         return False
     if OPEN_HEADER.search(before, max(0, len(before) - 60)):
         return True
-    return (
-        LEVEL.match(line) is not None and CLOSED_HEADER.search(before, max(0, len(before) - 60)) is not None
-    )
+    return LEVEL.match(line) is not None and CLOSED_HEADER.search(before, max(0, len(before) - 60)) is not None
 
 
 class Keys:
@@ -339,9 +333,7 @@ def _finish(pieces: list[str], keys: Keys, hot: bool) -> list[Statement]:
 
 
 def _statement(pieces: list[str], width: int) -> Statement:
-    full = [False] + [
-        len(piece.rstrip()) >= width - 24 for piece in pieces[:-1]
-    ]  # a colour that was in it is gone
+    full = [False] + [len(piece.rstrip()) >= width - 24 for piece in pieces[:-1]]  # a colour that was in it is gone
     if len(pieces) > 1 and len(pieces[0]) < 1024:  # a header that was broken
         both = pieces[0] + pieces[1]
         if len(both) - len(strip(both)[0]) > len(pieces[0]):

@@ -1,7 +1,7 @@
 """llama.cpp's boot log: its lines, and the contexts and boots they belong to.
 
 A boot holds contexts: the model's own, and one for a drafter or the MTP head. A context holds one cache, or two
-where some layers slide. Dry runs of the fit pass print the same lines; they are kept apart.
+where some layers slide. Dry runs of the fit pass print the same lines; they are kept apart. A long module of short parts: one method for each form of line.
 """
 
 from __future__ import annotations
@@ -143,12 +143,7 @@ class LlamaReader:
         elif context.caches:
             last = context.caches[-1]
             alike = (last.k_type, last.v_type, last.seqs) == (cache.k_type, cache.v_type, cache.seqs)
-            if (
-                len(context.caches) == 1
-                and alike
-                and (cache.cells < last.cells or context.next_sliding)
-                and not context.compute
-            ):
+            if len(context.caches) == 1 and alike and (cache.cells < last.cells or context.next_sliding) and not context.compute:
                 cache.sliding = True
             else:
                 context = boot.context(fresh=True)
@@ -217,9 +212,7 @@ class LlamaReader:
         if found.name in context.sizes and context.used:
             context = boot.context(fresh=True)
         text = found.values[0] or ""
-        context.sizes[found.name] = {"true": True, "false": False}.get(
-            text, integer(text) if text[:1].isdigit() else text
-        )
+        context.sizes[found.name] = {"true": True, "false": False}.get(text, integer(text) if text[:1].isdigit() else text)
 
     _n_seq_max = _n_ctx = _n_ctx_seq = _n_ubatch = _n_rs_seq = _kv_unified = _flash_attn = _size
 
@@ -376,7 +369,4 @@ def is_host(device: str) -> bool:
 
 def evidence(boots: list[LlamaBoot]) -> bool:
     """Whether the lines are enough to call the text a boot log of llama.cpp's."""
-    return any(
-        boot.fit or any(context.used or context.sizes for context in boot.contexts + boot.probes)
-        for boot in boots
-    )
+    return any(boot.fit or any(context.used or context.sizes for context in boot.contexts + boot.probes) for boot in boots)

@@ -95,19 +95,15 @@ FORMS = (
         _FIT + "will leave {num} >= {num} MiB of «(?:freedevice|system)» memory, no changes needed",
         strict=False,
     ),
-    Form(
-        "all_met", _FIT + "targets for free memory can be met on all devices, no changes needed", strict=False
-    ),
+    Form("all_met", _FIT + "targets for free memory can be met on all devices, no changes needed", strict=False),
     Form(
         "short",
-        _FIT
-        + "cannot «(?:meetfreememorytarget|fulfillmargin)» of {int} MiB, need to reduce device memory by {int} MiB",
+        _FIT + "cannot «(?:meetfreememorytarget|fulfillmargin)» of {int} MiB, need to reduce device memory by {int} MiB",
         strict=False,
     ),
     Form(
         "short_all",
-        _FIT
-        + "cannot «(?:meetfreememorytargets|fulfillmarginof\\d+MiB)» on all devices, need to use {int} MiB less in total",
+        _FIT + "cannot «(?:meetfreememorytargets|fulfillmarginof\\d+MiB)» on all devices, need to use {int} MiB less in total",
         strict=False,
     ),
     Form("ctx_reduced", _FIT + "context size reduced from {int} to {int} ->", strict=False),
@@ -116,8 +112,7 @@ FORMS = (
     Form("whole_by_ctx", "entire model can be fit by reducing context", strict=False),
     Form(
         "placed",
-        _FIT
-        + "-«(\\w+)\\([^)]{1,80}\\)»:{int}layers«(?:\\((\\d+)overflowing\\))?», {num} MiB used, {num} MiB free",
+        _FIT + "-«(\\w+)\\([^)]{1,80}\\)»:{int}layers«(?:\\((\\d+)overflowing\\))?», {num} MiB used, {num} MiB free",
         strict=False,
     ),
     Form("fit_ok", "successfully fit params to free device memory", strict=False),

@@ -61,8 +61,7 @@ def _vllm(boot: dict[str, Any]) -> list[str]:
         out.append(f"In blocks{size} it is {derived['num_blocks']:,}{counted}{takes}.")
     elif derived["ambiguous"]:
         out.append(
-            f"{derived['candidates_total']:,} pairs of blocks and blocks per request print these figures; the log does "
-            "not settle which."
+            f"{derived['candidates_total']:,} pairs of blocks and blocks per request print these figures; the log does not settle which."
         )
     if derived["fixed_blocks_per_request"]:
         room = f": the room of {derived['fixed_tokens']:,} tokens" if derived["fixed_tokens"] else ""
@@ -70,9 +69,7 @@ def _vllm(boot: dict[str, Any]) -> list[str]:
         out.append(f"Every live conversation, however short, holds {fixed} of recurrent state{room}.")
     if derived["most_conversations"] is not None:
         live = plural(derived["most_conversations"], "conversation")
-        out.append(
-            f"At most {live}, the shortest there are, can be live at once; what binds is {derived['binds']}."
-        )
+        out.append(f"At most {live}, the shortest there are, can be live at once; what binds is {derived['binds']}.")
     out += [_worth(one, length) for one in derived["flags"]]
     return [*out, *_missing(boot)]
 
@@ -126,9 +123,7 @@ def _llama(boot: dict[str, Any]) -> list[str]:
     if derived["longest_request"] is not None:
         out.append(f"The longest request is {derived['longest_request']:,} tokens.")
     if derived["most_conversations"] is not None:
-        out.append(
-            f"At most {plural(derived['most_conversations'], 'conversation')} can be live at once: the slots bind."
-        )
+        out.append(f"At most {plural(derived['most_conversations'], 'conversation')} can be live at once: the slots bind.")
     if boot["projected_mib"] is not None:
         out.append(_fit(boot))
     for one in derived["flags"]:

@@ -23,9 +23,7 @@ _HOLES = {
     "{dev}": r"([\w\[\].:-]{1,60}?)",
 }
 _NUMBER_REST = re.compile(r"[\d,]{1,20}")
-_VERSION_REST = re.compile(
-    r"\d{0,3}(?:\.\d{1,3}){0,2}(?:\.?(?:post|rc|dev|t|st|ost|c|v|ev)\d{1,5}){0,2}(?:\+[\w.]{1,30})?"
-)
+_VERSION_REST = re.compile(r"\d{0,3}(?:\.\d{1,3}){0,2}(?:\.?(?:post|rc|dev|t|st|ost|c|v|ev)\d{1,5}){0,2}(?:\+[\w.]{1,30})?")
 _POINTS = str.maketrans("", "", ",.-")
 _WHOLE_NAME = re.compile(r"(?:LM|Generation|Model|MTP|Classification)$")
 _END = frozenset("\"'`|<*\\)}]")
@@ -64,9 +62,7 @@ class Form:
         object.__setattr__(self, "regex", re.compile(pattern(self.form)))
         plain = [part for part in re.split(r"\{\w+\}|«.*?»", self.form) if part]
         object.__setattr__(self, "open", self.form.endswith(("{int}", "{num}", "{name}", "{version}")))
-        object.__setattr__(
-            self, "literal", max(("".join(part.split()) for part in plain), key=len, default="")
-        )
+        object.__setattr__(self, "literal", max(("".join(part.split()) for part in plain), key=len, default=""))
 
 
 class Found(NamedTuple):
@@ -111,9 +107,7 @@ def find(forms: Iterable[Form], statement: Statement) -> Iterator[Found]:
             continue
         seen.add(form.name)
         values, end = match.groups(), match.end()
-        if (
-            form.open
-        ):  # nothing after the last value says where it ends: a line end does, but for one inside it
+        if form.open:  # nothing after the last value says where it ends: a line end does, but for one inside it
             begin = match.start(len(values))
             inside = [join for join in statement.joins if begin < join < end]
             end = next((join for join in inside if ends(statement, begin, join, form.form)), end)

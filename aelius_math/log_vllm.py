@@ -1,4 +1,7 @@
-"""vLLM's boot log: its lines, from 0.2 to 0.33, and the boots they belong to."""
+"""vLLM's boot log: its lines, from 0.2 to 0.33, and the boots they belong to.
+
+A long module of short parts: one method for each form of line, in one class, as each changes the same boot.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,7 @@ _KEYS = {
     "dtype": r"dtype'?[=:]'?(?:torch\.)?(\w{1,20})\b",
 }
 _READ = {key: re.compile(r"(?<![A-Za-z_])'?" + regex) for key, regex in _KEYS.items()}
-_SPEC = re.compile(
-    r"speculative_config'?[=:](None\b|SpeculativeConfig\([^()]{0,600}\)|'?\{[^{}]{0,600}\}|\"?\{[^{}]{0,600}\})"
-)
+_SPEC = re.compile(r"speculative_config'?[=:](None\b|SpeculativeConfig\([^()]{0,600}\)|'?\{[^{}]{0,600}\}|\"?\{[^{}]{0,600}\})")
 _SPEC_TOKENS = re.compile(r"num_spec(?:ulative)?_tokens\\?[\"']?[=:](\d{1,4})")
 _SPEC_METHOD = re.compile(r"method\\?[\"']?[=:]\\?[\"']?([\w-]{1,40})")
 
@@ -152,18 +153,9 @@ class VllmReader:
     def _waits(self, found: Found) -> bool:
         """Whether a line that stands before the plan in a boot comes after one: of the next boot, or out of order."""
         boot = self.boots[-1] if self.boots else None
-        if (
-            boot is None
-            or found.name not in BEFORE
-            or not boot.planned
-            or self._is_other_process(boot, found)
-        ):
+        if boot is None or found.name not in BEFORE or not boot.planned or self._is_other_process(boot, found):
             return False
-        return (
-            found.name not in boot.said
-            and not _another_rank(boot, found.statement.who, found.name)
-            and len(self.waiting) < 64
-        )
+        return found.name not in boot.said and not _another_rank(boot, found.statement.who, found.name) and len(self.waiting) < 64
 
     def _is_other_process(self, boot: VllmBoot, found: Found) -> bool:
         who, pid = found.statement.who, found.statement.pid
@@ -182,9 +174,7 @@ class VllmReader:
             width = boot.one("data_parallel_size")
             if boot.planned or boot.refused or boot.crashed:
                 return not _another_rank(boot, who, "engine")
-            return len(seen) >= (width if isinstance(width, int) else 1) and any(
-                entry.who == who for entry in seen
-            )
+            return len(seen) >= (width if isinstance(width, int) else 1) and any(entry.who == who for entry in seen)
         if boot.refused and found.name in ("needed", "too_long"):
             return integer(found.values[0]) not in boot.values("refused_len")
         if boot.refused and found.name in BEFORE | {"tokens", "concurrency", "gpu_blocks"}:
@@ -226,9 +216,7 @@ class VllmReader:
 
     def _concurrency(self, boot: VllmBoot, found: Found) -> None:
         boot.say("concurrency_len", integer(found.values[0]), found, "Maximum concurrency")
-        boot.say(
-            "concurrency", (integer(found.values[0]), number(found.values[1])), found, "Maximum concurrency"
-        )
+        boot.say("concurrency", (integer(found.values[0]), number(found.values[1])), found, "Maximum concurrency")
         boot.planned = True
 
     def _override(self, boot: VllmBoot, found: Found) -> None:
@@ -316,15 +304,11 @@ CRASHES = {
     "WorkerProcfailedtostart": "a worker failed to start",
     "CUDAoutofmemory": "CUDA ran out of memory",
 }
-BEFORE = frozenset(
-    ("available", "reserved", "architecture", "using_len", "block", "padding", "batched", "mamba_mode")
-)
+BEFORE = frozenset(("available", "reserved", "architecture", "using_len", "block", "padding", "batched", "mamba_mode"))
 """Lines that a boot prints before it has planned its pool."""
 AFTER = frozenset(("started", "crashed", "in_use_bytes", "longest", "no_memory"))
 """Lines that say how a boot ended."""
-PLANNING = frozenset(
-    ("args", "version", "engine", "tokens", "concurrency", "gpu_blocks", "needed", "too_long")
-)
+PLANNING = frozenset(("args", "version", "engine", "tokens", "concurrency", "gpu_blocks", "needed", "too_long"))
 FLOATS = frozenset(("available", "model_loading", "graph_estimate"))
 
 

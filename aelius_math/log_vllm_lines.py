@@ -12,9 +12,7 @@ FORMS = (
     Form("gpu_blocks", "# GPU blocks: {int}"),
     Form("override", "Overriding num_gpu_blocks={int} with num_gpu_blocks_override={int}"),
     Form("padding", "Add {int} padding layers, may waste at most {num}% KV cache memory"),
-    Form(
-        "context_parallel", "Multiplying the GPU KV cache size by the «\\w+»_world_size {int}", strict=False
-    ),
+    Form("context_parallel", "Multiplying the GPU KV cache size by the «\\w+»_world_size {int}", strict=False),
     Form("auto_fit", "Auto-fit max_model_len: reduced from {int} to {int} to fit", strict=False),
     # v1/core/kv_cache_utils.py _check_enough_kv_cache_memory; the parenthesis never closes in most versions.
     Form(

@@ -51,9 +51,7 @@ def _read(source: Iterable[str]) -> dict[str, Any]:
     vllm, llama = log_vllm.VllmReader(), log_llamacpp.LlamaReader()
     done: list[dict[str, Any]] = []
     more = 0
-    keys = Keys(
-        log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS
-    )
+    keys = Keys(log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS)
     first, second = vllm.take, llama.take
     for statement in statements(source, keys):
         if not first(statement) and second(statement):

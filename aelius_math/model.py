@@ -70,9 +70,7 @@ class Model(Record):
 
     def mtp_bytes_per_token(self, dtype: str = "bf16") -> int:
         """Bytes [int] that one more token adds in the multi-token-prediction layers, index keys included."""
-        return sum(
-            layer.num_layers * (layer.token_bytes(dtype) + layer.index_token_bytes(dtype)) for layer in self.mtp_layers
-        )
+        return sum(layer.num_layers * (layer.token_bytes(dtype) + layer.index_token_bytes(dtype)) for layer in self.mtp_layers)
 
 
 def from_config(config: Mapping[str, object], *, dtype: str | None = None) -> Model:

@@ -15,26 +15,18 @@ from typing import Any
 from aelius_math import rig_code as code
 from aelius_math import rig_llamacpp as llama
 from aelius_math import rig_vllm as vllm
-from aelius_math.budget import Budget
 from aelius_math.ladder import Ladder
 from aelius_math.ladder_slices import parse_slices
 from aelius_math.llamacpp import memory as llama_memory
 from aelius_math.model import Model
 from aelius_math.rig_form import LABELS, Form, Missing, Show, cards, model_of, plural
 from aelius_math.rig_log import explain_log
-from aelius_math.rig_sections import Figure, Part, Picture, drawn, figures, markdown, step, steps, table
+from aelius_math.rig_sections import Figure, drawn, figures, markdown, steps, table
+from aelius_math.rig_vllm_drawn import account_table, vllm_pictures, vllm_steps
 from aelius_math.units import AeliusError
 from aelius_math.vllm import DoesNotFit, Pool, plan_pool
 
 __all__ = ["cards", "explain_log", "work_out"]
-
-STEP_NOTES = {
-    "h": "03_fp8_and_second_card#derive-when-splitting-stops-paying", "t": "02_why_it_fits#derive-what-grows",
-    "S": "02_why_it_fits#derive-what-stays", "c": "01_two_numbers#derive", "T": "04_why_289661#derive-the-pair",
-}  # fmt: skip
-"""Where a step of vLLM's derivation is explained, if not where the note on the pool goes through the engine's arithmetic."""
-ENGINE_STEPS = "04_why_289661#derive-the-engines-own-arithmetic"
-CARD_STEPS = "05_image_model#the-card-line-by-line"
 
 
 def work_out(settings: Mapping[str, Any], rest: bool = True) -> dict[str, Any]:
@@ -151,7 +143,11 @@ def vllm_answer(k: int, show: Show, pool: Pool, out: dict[str, Any]) -> None:
     out["numbers"]["seats"] = seats
     out["headline"] = [
         f"{pool.tokens:,} tokens are live at once for everybody; one request may be {engine.max_model_len:,} tokens long.",
-        *[f"{plural(each['seats'], 'conversation')} of {show.length(each['tokens'])} at once." for each in seats if each["tokens"] == 32 * k],
+        *[
+            f"{plural(each['seats'], 'conversation')} of {show.length(each['tokens'])} at once."
+            for each in seats
+            if each["tokens"] == 32 * k
+        ],
     ]
     rows = [
         Figure("Pool", f"{pool.tokens:,} tokens", "as the engine logs it"),
@@ -168,7 +164,9 @@ def vllm_answer(k: int, show: Show, pool: Pool, out: dict[str, Any]) -> None:
     ]  # fmt: skip
     if pool.fixed_blocks_per_request:
         fixed = pool.fixed_blocks_per_request
-        rows.append(Figure("Of these, recurrent state", f"{fixed:,} blocks", f"the room of {fixed * pool.block_size:,} tokens, however short"))
+        rows.append(
+            Figure("Of these, recurrent state", f"{fixed:,} blocks", f"the room of {fixed * pool.block_size:,} tokens, however short")
+        )
     out["sections"].insert(0, figures("What you have", rows))
     cells = [[show.length(e["tokens"]), f"{e['blocks']:,}", f"{e['seats']:,}", f"{e['seats_by_tokens']:,}"] for e in seats]
     text = "Conversations that live at once, all of one length. The engine hands out blocks; tokens alone promise too many."
@@ -205,7 +203,13 @@ def ladder_table(show: Show, pool: Pool, ladder: Ladder, out: dict[str, Any]) ->
     for tokens in sorted(set(ladder.slices), reverse=True):
         rows.append([show.length(tokens), str(ladder.slices.count(tokens)), str(ladder.slices.count(tokens)), f"{ladder.cost(tokens):,}"])
     if ladder.short_tokens:
-        rows.append([f"{show.length(ladder.short_tokens)}, short", *(f"{one['shorts']:,}" for one in numbers.values()), f"{ladder.cost(ladder.short_tokens):,}"])
+        rows.append(
+            [
+                f"{show.length(ladder.short_tokens)}, short",
+                *(f"{one['shorts']:,}" for one in numbers.values()),
+                f"{ladder.cost(ladder.short_tokens):,}",
+            ]
+        )
     rows.append(["seats", *(f"{one['seats']:,}" for one in numbers.values()), ""])
     rows.append(["left", *(plural(one["left"], name.removesuffix("s")) for name, one in numbers.items()), ""])
     over = [name for name, one in numbers.items() if one["left"] < 0]
@@ -223,63 +227,12 @@ def add_choices(k: int, show: Show, pool: Pool, out: dict[str, Any]) -> None:
         if one.refused:
             rows.append([one.what, "-", "", "", "", one.note])
         else:
-            rows.append([one.what, f"{one.tokens:,}", f"{one.tokens - pool.tokens:+,}", f"{one.full_requests:.2f}", f"{one.seats_32k:,}", one.note])
+            rows.append(
+                [one.what, f"{one.tokens:,}", f"{one.tokens - pool.tokens:+,}", f"{one.full_requests:.2f}", f"{one.seats_32k:,}", one.note]
+            )
     out["numbers"]["choices"] = [one._asdict() for one in found]
     head = ["changed", "pool, in tokens", "tokens gained", "full requests", f"seats of {length}", "to know"]
     out["sections"].append(table("What each choice costs", head, rows))
-
-
-def vllm_steps(pool: Pool, account: Budget | None) -> list[dict[str, str]]:
-    """The derivation: the cards' account where there is one, then the engine's arithmetic."""
-    rows = []
-    if account is not None:
-        source = "vllm/v1/worker/gpu_worker.py, determine_available_memory"
-        least = min(account.available_bytes)
-        parts = [str(line.size_bytes) for line in account.lines if line.card == account.fullest and line.size_bytes < 0 and line.what != "tenant"]
-        asked_ = account.requested_bytes[account.available_bytes.index(least)]
-        rows.append(step("A", "memory for the cache on the fullest card", "asked for - weights - the rest", f"{asked_} {' '.join(parts)}".replace(" -", " - "),
-                         f"{least:,} bytes", source, CARD_STEPS))  # fmt: skip
-    for one in pool.steps:
-        value = f"{one.value:,.3f}" if isinstance(one.value, float) else f"{one.value:,}"
-        rows.append(step(one.symbol, one.name, one.formula, one.numbers, f"{value} {one.unit}", one.source, STEP_NOTES.get(one.symbol, ENGINE_STEPS)))
-    return rows
-
-
-def account_table(show: Show, account: Budget) -> dict[str, Any]:
-    """Each card's memory, line by line."""
-    names = {"visible": "what CUDA sees", "tenant": "others", "activation peak": "activations, CUDA, graphs"}
-    rows = [
-        [line.card, names.get(line.what, line.what), show.size(line.size_bytes), f"{line.size_bytes:,}", line.source]
-        for line in account.lines
-        if line.what not in ("non-torch", "CUDA graphs") and (line.size_bytes or line.what != "tenant")
-    ]
-    return table("The cards, line by line", ["card", "line", "size", "bytes", "from"], rows, f"The engine gives every card as much as {account.fullest} has.")
-
-
-def vllm_pictures(show: Show, pool: Pool, account: Budget | None) -> list[Picture]:
-    """The cards where they are known, and the pool in blocks."""
-    found = []
-    if account is not None:
-        kinds = {"weights": "weights", "activation peak": "extra", "tenant": "tenant"}
-        names = {"activation peak": "activations, CUDA, graphs", "tenant": "others"}
-        for number, card in enumerate(dict.fromkeys(line.card for line in account.lines)):
-            lines = {line.what: line.size_bytes for line in account.lines if line.card == card}
-            parts = [Part(names.get(what, what), -lines.get(what, 0), kind) for what, kind in kinds.items()]
-            parts.append(Part("KV cache", min(account.available_bytes), "kv"))
-            parts.append(Part("out of the engine's reach", account.stranded_bytes[number], "free"))
-            found.append(Picture(card, lines["visible"], parts))
-    each, request = pool.block_size_bytes, min(pool.blocks_per_request, pool.usable_blocks)
-    state = min(pool.fixed_blocks_per_request, request)
-    parts = [
-        Part(f"a full request's tokens, {request - state:,} blocks", (request - state) * each, "kv"),
-        Part(f"its recurrent state, {state:,} blocks", state * each, "state"),
-        Part(f"for others, {pool.usable_blocks - request:,} blocks", (pool.usable_blocks - request) * each, "others"),
-        Part("the null block", each, "draft"),
-        Part("less than a block", pool.available_bytes - pool.num_blocks * each, "free"),
-    ]
-    if pool.engine.num_gpu_blocks_override is None:
-        found.append(Picture("The KV cache of one card", pool.available_bytes, parts))
-    return found
 
 
 def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bool) -> None:
@@ -314,7 +267,12 @@ def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bo
     out["sections"].append(steps("Step by step", llama.steps(show, found_memory, found)))
     out["pictures"] = [drawn(llama.picture(show, found), show)]
     if found.compute_bytes is None:
-        out["asks"].append({"field": "compute_mib", "text": 'Compute buffers: MiB, both "compute buffer size" lines; measured for the Qwen 27B models only.'})
+        out["asks"].append(
+            {
+                "field": "compute_mib",
+                "text": 'Compute buffers: MiB, both "compute buffer size" lines; measured for the Qwen 27B models only.',
+            }
+        )
 
 
 def ladder_of_context(form: Form, show: Show, n_ctx: int, out: dict[str, Any]) -> None:

@@ -44,7 +44,10 @@ def cards() -> dict[str, Card]:
     '24126 MiB'
     """
     text = Path(__file__).with_name("cards.toml").read_text("utf-8")
-    read = {key: {"visible": f"{given(fields.pop('given'))} MiB"} | fields if "given" in fields else fields for key, fields in tomllib.loads(text).items()}
+    read = {
+        key: {"visible": f"{given(fields.pop('given'))} MiB"} | fields if "given" in fields else fields
+        for key, fields in tomllib.loads(text).items()
+    }
     return {key: Card(**fields) for key, fields in read.items()}
 
 

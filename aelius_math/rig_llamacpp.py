@@ -14,9 +14,14 @@ from aelius_math.units import MIB, AeliusError
 
 GROWS, DECIDES, TWICE = (
     f"09_wall#{anchor}"
-    for anchor in ("derive-what-a-longer-context-takes", "derive-the-fit-pass-as-a-decision", "derive-why-it-evicted-with-fit_80k_free-free")
+    for anchor in (
+        "derive-what-a-longer-context-takes",
+        "derive-the-fit-pass-as-a-decision",
+        "derive-why-it-evicted-with-fit_80k_free-free",
+    )
 )
 """Where a step is explained."""
+
 
 def context_of(form: Form) -> Context:
     """The flags; what is left open is the engine's own, and said."""
@@ -36,9 +41,8 @@ def context_of(form: Form) -> Context:
     micro = form.whole("n_ubatch", None)
     if micro is not None:
         given["n_ubatch"] = micro
-    return Context(
-        n_ctx=n_ctx, n_seq_max=slots, kv_unified=form.choice("kv_unified"), draft_max=draft, build=build, **given
-    )
+    return Context(n_ctx=n_ctx, n_seq_max=slots, kv_unified=form.choice("kv_unified"), draft_max=draft, build=build, **given)
+
 
 def memory_of(form: Form) -> dict[str, Any]:
     """The sizes that the fit pass starts from, in MiB."""
@@ -52,6 +56,7 @@ def memory_of(form: Form) -> dict[str, Any]:
         form.taken.append(f"Margin (--fit-target): {FIT_TARGET_MIB:,} MiB, llama.cpp's default")
     return given
 
+
 def missing(given: dict[str, Any]) -> list[Missing]:
     """The sizes that only the reader has."""
     found = []
@@ -61,13 +66,16 @@ def missing(given: dict[str, Any]) -> list[Missing]:
         found.append(Missing("weights_mib", 'MiB: the line "model buffer size" of the device'))
     return found
 
+
 def decide(model: Model, context: Context, given: dict[str, Any]) -> Fit:
     return fit(model, context, **{name: value for name, value in given.items() if value is not None})
+
 
 def worth_of(model: Model, context: Context, given: dict[str, Any], found: Fit) -> list[Worth]:
     if found.wall_tokens is None or given.get("compute_mib") is not None:
         return []
     return flag_worth(model, context, **{name: value for name, value in given.items() if value is not None})
+
 
 def numbers(model: Model, memory: Memory, found: Fit | None) -> dict[str, Any]:
     """The numbers, under the names that the command `fit` prints."""
@@ -89,6 +97,7 @@ def numbers(model: Model, memory: Memory, found: Fit | None) -> dict[str, Any]:
         "leave_mib": shown(found.leave_bytes), "verdict": found.verdict, "action": found.action,
         "deficit_mib": shown(found.deficit_bytes), "layers_kept": found.layers_kept, "wall_tokens": found.wall_tokens,
     }  # fmt: skip
+
 
 def figures(show: Show, memory: Memory, found: Fit | None) -> list[Figure]:
     rows = [Figure("Context", show.tokens(memory.n_ctx))]
@@ -116,6 +125,7 @@ def figures(show: Show, memory: Memory, found: Fit | None) -> list[Figure]:
         rows.append(Figure("The wall", show.tokens(found.wall_tokens), "the longest context that stays on the device"))
     return rows
 
+
 def picture(show: Show, found: Fit) -> Picture:
     """The device, from what is on it to what stays free."""
     memory = found.memory
@@ -133,6 +143,7 @@ def picture(show: Show, found: Fit) -> Picture:
     over = f", {show.size(used - found.free_bytes)} more than is free" if used > found.free_bytes else ""
     return Picture("The device, of the memory free before", total, parts, over)
 
+
 def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
     """From the flags to the wall."""
     mib = [f"{size / MIB:,.2f}" for size in (found.weights_bytes, memory.kv_bytes + memory.swa_bytes, memory.recurrent_bytes)]
@@ -148,16 +159,50 @@ def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
         rows.append(step("RS", "recurrent state", "rows * bytes of a state", f"{memory.recurrent_rows} rows", show.exact(memory.recurrent_bytes),
                          "src/llama-memory-recurrent.cpp", GROWS))  # fmt: skip
     if found.projected_bytes is not None:
-        rows.append(step("used", "projected", "weights + caches + state + compute", " + ".join(mib) + " MiB", show.exact(found.projected_bytes), source, DECIDES))
-    rows.append(step("free", "free as the pass reads it", "free before" + (" - state" if found.counted_twice_bytes else ""), "", show.exact(found.free_bytes), source, TWICE))
-    rows.append(step("margin", "kept free", "--fit-target + vision" + (" + MTP" if found.draft_in_margin_bytes else ""), "", show.exact(found.margin_bytes), source, DECIDES))
+        rows.append(
+            step(
+                "used",
+                "projected",
+                "weights + caches + state + compute",
+                " + ".join(mib) + " MiB",
+                show.exact(found.projected_bytes),
+                source,
+                DECIDES,
+            )
+        )
+    rows.append(
+        step(
+            "free",
+            "free as the pass reads it",
+            "free before" + (" - state" if found.counted_twice_bytes else ""),
+            "",
+            show.exact(found.free_bytes),
+            source,
+            TWICE,
+        )
+    )
+    rows.append(
+        step(
+            "margin",
+            "kept free",
+            "--fit-target + vision" + (" + MTP" if found.draft_in_margin_bytes else ""),
+            "",
+            show.exact(found.margin_bytes),
+            source,
+            DECIDES,
+        )
+    )
     if found.wall_tokens is not None:
-        rows.append(step("wall", "longest context with used + margin <= free", "search", "", f"{found.wall_tokens:,} tokens", source, DECIDES))
+        rows.append(
+            step("wall", "longest context with used + margin <= free", "search", "", f"{found.wall_tokens:,} tokens", source, DECIDES)
+        )
     return rows
+
 
 def worth_table(worth: list[Worth]) -> Section:
     rows = [[each.flag, f"{each.wall_tokens:,}", f"{each.gain_tokens:+,}", f"{each.saved_bytes / MIB:,.2f} MiB"] for each in worth]
     return table("What each flag is worth", ["flag", "the wall then", "tokens gained", "bytes saved here"], rows)
+
 
 def seats(memory: Memory, found: Fit | None, lengths: list[int]) -> list[dict[str, int | None]]:
     """Conversations of each length that the context holds at once, and that it would at the wall."""
@@ -172,7 +217,7 @@ def seats(memory: Memory, found: Fit | None, lengths: list[int]) -> list[dict[st
         rows.append({"tokens": tokens, "seats": here, "cache_for_at_wall": None if wall is None else wall // each})
     return rows
 
+
 def check(found: Memory, context: Context) -> None:
     if found.draft_kv_bytes is None:
         raise AeliusError("draft_max", context.draft_max, "none: the model has no MTP layers")
-

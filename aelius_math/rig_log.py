@@ -34,7 +34,16 @@ def explain_log(text: str, config: str | None = None, k: int = 1024, unit: str =
     >>> found["boots"][0]["headline"][0], found["asks"][0]["field"]
     ('You have a pool of 289,661 tokens, as the engine counts for requests of 262,144.', 'config')
     """
-    out: dict[str, Any] = {"schema": 1, "asks": [], "taken": [], "problems": [], "boots": [], "numbers": None, "markdown": "", "title": "The log"}
+    out: dict[str, Any] = {
+        "schema": 1,
+        "asks": [],
+        "taken": [],
+        "problems": [],
+        "boots": [],
+        "numbers": None,
+        "markdown": "",
+        "title": "The log",
+    }
     show = Show(k, unit)
     try:
         found = read(text)
@@ -70,7 +79,12 @@ def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> M
         return model
     if boot["engine"] == "vllm" and not any(ask["field"] == "config" for ask in out["asks"]):
         named = boot["model"] or "which the log does not name"
-        out["asks"].append({"field": "config", "text": f"config.json of the model, {named}: the catalogue does not have it, and the settings follow from it."})
+        out["asks"].append(
+            {
+                "field": "config",
+                "text": f"config.json of the model, {named}: the catalogue does not have it, and the settings follow from it.",
+            }
+        )
     return None
 
 
@@ -90,7 +104,11 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
             "kv_cache_dtype": only.engine.kv_cache_dtype, "tensor_parallel_size": str(only.engine.tensor_parallel_size),
             "enable_prefix_caching": on_off(only.engine.enable_prefix_caching),
         }  # fmt: skip
-        pictures.append(blocks_picture(pool.num_blocks, pool.blocks_per_request, pool.fixed_blocks_per_request, pool.block_size_bytes, pool.available_bytes))
+        pictures.append(
+            blocks_picture(
+                pool.num_blocks, pool.blocks_per_request, pool.fixed_blocks_per_request, pool.block_size_bytes, pool.available_bytes
+            )
+        )
         length = min(32 * show.k, pool.engine.max_model_len)
         rows = [
             [one.what, "-", "", one.note] if one.refused else [one.what, f"{one.tokens:,}", f"{one.seats_32k:,}", one.note]
@@ -101,10 +119,15 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
     elif derived["num_blocks"] and derived["blocks_per_request"] and boot["available_kv_gib"]:
         available = int(boot["available_kv_gib"] * GIB)
         each = available // derived["num_blocks"]
-        pictures.append(blocks_picture(derived["num_blocks"], derived["blocks_per_request"], derived["fixed_blocks_per_request"] or 0, each, available))
+        pictures.append(
+            blocks_picture(derived["num_blocks"], derived["blocks_per_request"], derived["fixed_blocks_per_request"] or 0, each, available)
+        )
     if boot["model_loading_gib"] and boot["available_kv_gib"]:
         weights, cache = int(boot["model_loading_gib"] * GIB), int(boot["available_kv_gib"] * GIB)
-        pictures.insert(0, Picture("Weights and cache of one card", weights + cache, [Part("weights", weights, "weights"), Part("KV cache", cache, "kv")]))
+        pictures.insert(
+            0,
+            Picture("Weights and cache of one card", weights + cache, [Part("weights", weights, "weights"), Part("KV cache", cache, "kv")]),
+        )
     return told(boot, sections, [drawn(picture, show) for picture in pictures], settings)
 
 
@@ -127,7 +150,9 @@ def stated(boot: dict[str, Any], show: Show) -> Section:
         Figure("Blocks", f"{derived['num_blocks']:,}") if derived["num_blocks"] else None,
         Figure("A full request takes", plural(derived["blocks_per_request"], "block")) if derived["blocks_per_request"] else None,
         Figure("Tokens in a block", f"{derived['block_size']:,}") if derived.get("block_size") else None,
-        Figure("What binds", derived["binds"], f"at most {derived['most_conversations']:,} conversations") if derived.get("binds") else None,
+        Figure("What binds", derived["binds"], f"at most {derived['most_conversations']:,} conversations")
+        if derived.get("binds")
+        else None,
     ]
     return figures("What it says", [row for row in rows if row is not None])
 
@@ -157,7 +182,14 @@ def settle(boot: dict[str, Any], model: Model, sections: list[Section], out: dic
     else:
         text = f"{len(found.candidates):,} of {found.tried:,} tried print it; the log does not say which."
     stated_ = ", ".join(f"{name} {value}" for name, value in fixed.items())
-    sections.append(table("Settings that fit", ["settings", "blocks", "a full request"], rows, text + (f" Stated by the log: {stated_}." if stated_ else "")))
+    sections.append(
+        table(
+            "Settings that fit",
+            ["settings", "blocks", "a full request"],
+            rows,
+            text + (f" Stated by the log: {stated_}." if stated_ else ""),
+        )
+    )
     return found.candidates
 
 

@@ -26,7 +26,11 @@ Explained = tuple[list[Section], list[dict[str, Any]], dict[str, Any]]
 
 def of_llama(boot: dict[str, Any], model: Model | None, show: Show) -> Explained:
     """Sections, pictures and the settings of a rig."""
-    device = {name: mib for name, mib in (boot["model_mib_by_device"] or {}).items() if not name.startswith(("CPU", "Host")) and "Host" not in name}
+    device = {
+        name: mib
+        for name, mib in (boot["model_mib_by_device"] or {}).items()
+        if not name.startswith(("CPU", "Host")) and "Host" not in name
+    }
     settings = llama_settings(boot, sum(device.values()))
     sections = [stated(boot, show)]
     if model is not None and boot["kv_mib"]:
@@ -60,11 +64,19 @@ def stated(boot: dict[str, Any], show: Show) -> Section:
         Figure("Context", show.tokens(boot["n_ctx"])) if boot["n_ctx"] else None,
         Figure("Longest request", show.tokens(derived["longest_request"])) if derived["longest_request"] else None,
         Figure("Each token", f"{derived['kv_bytes_per_token']:,} bytes", "of the KV cache") if derived["kv_bytes_per_token"] else None,
-        Figure("Recurrent state", f"{derived['state_mib_per_conversation']:g} MiB", "a conversation") if derived["state_mib_per_conversation"] else None,
-        Figure("What binds", derived["binds"], f"at most {most:,} conversation{'' if most == 1 else 's'} at once") if derived["binds"] else None,
-        Figure("Verdict", boot["verdict"], f"{boot['deficit_mib']:,} MiB are lacking" if boot["deficit_mib"] else "") if boot["verdict"] else None,
+        Figure("Recurrent state", f"{derived['state_mib_per_conversation']:g} MiB", "a conversation")
+        if derived["state_mib_per_conversation"]
+        else None,
+        Figure("What binds", derived["binds"], f"at most {most:,} conversation{'' if most == 1 else 's'} at once")
+        if derived["binds"]
+        else None,
+        Figure("Verdict", boot["verdict"], f"{boot['deficit_mib']:,} MiB are lacking" if boot["deficit_mib"] else "")
+        if boot["verdict"]
+        else None,
         Figure("Room beside the margin", f"{derived['room_mib']:,} MiB") if derived["room_mib"] is not None else None,
-        Figure("At most more tokens", f"{derived['room_tokens_at_most']:,}", "if only the KV cache grew") if derived["room_tokens_at_most"] else None,
+        Figure("At most more tokens", f"{derived['room_tokens_at_most']:,}", "if only the KV cache grew")
+        if derived["room_tokens_at_most"]
+        else None,
     ]
     return figures("What it says", [row for row in rows if row is not None])
 
@@ -138,7 +150,10 @@ def changes(boot: dict[str, Any], model: Model | None) -> Iterator[Section]:
         tokens = f"{one['tokens']:+,}" if one["tokens"] is not None else ""
         enough = "" if lacking is None else "enough" if one["saves_mib"] > lacking else "not enough alone"
         rows.append([one["flag"], f"{one['saves_mib']:,.2f} MiB", tokens, enough])
-    text = {"evict": f"Layers went to the CPU: {lacking:,} MiB are lacking." if lacking else "Layers went to the CPU.", "fits": "It fits as it is."}
+    text = {
+        "evict": f"Layers went to the CPU: {lacking:,} MiB are lacking." if lacking else "Layers went to the CPU.",
+        "fits": "It fits as it is.",
+    }
     first = [text[boot["verdict"]]] if boot["verdict"] in text else []
     if boot["verdict"] == "fits" and derived["room_tokens_at_most"]:
         first.append(f"The context may grow, by at most {derived['room_tokens_at_most']:,} tokens.")

@@ -69,7 +69,13 @@ def drawn(picture: Picture, show: Any) -> dict[str, Any]:
     ]
     said = ", ".join(f"{part['what']} {part['text']}" for part in parts)
     total = show.size(picture.total)
-    return {"title": picture.title, "bytes": picture.total, "total": total, "parts": parts, "alt": f"{picture.title}: {total}. {said}{picture.more}."}
+    return {
+        "title": picture.title,
+        "bytes": picture.total,
+        "total": total,
+        "parts": parts,
+        "alt": f"{picture.title}: {total}. {said}{picture.more}.",
+    }
 
 
 def cell(text: object) -> str:
@@ -93,7 +99,9 @@ def markdown(title: str, sentences: list[str], sections: list[Section], code: di
             lines += [row(section["head"]), row(["---"] * len(section["head"])), *(row(cells) for cells in section["rows"])]
         elif section["kind"] == "steps":
             lines += [
-                f"* `{each['symbol']}` {each['name']}: {each['formula']} = {each['numbers']} = **{each['value']}** ({each['source']})".replace(" =  = ", " = ")
+                f"* `{each['symbol']}` {each['name']}: {each['formula']} = {each['numbers']} = **{each['value']}** ({each['source']})".replace(
+                    " =  = ", " = "
+                )
                 for each in section["rows"]
             ]
         elif section["kind"] == "list":

@@ -67,7 +67,9 @@ def memory_of(form: Form, engine: Engine) -> tuple[list[int], Budget | None]:
     if engine.tensor_parallel_size > len(given):
         raise AeliusError("tensor_parallel_size", engine.tensor_parallel_size, f"at most {len(given)}, the cards there are")
     if engine.tensor_parallel_size < len(given):
-        form.taken.append(f"Tensor parallel {engine.tensor_parallel_size}: the other {len(given) - engine.tensor_parallel_size} of the cards stand idle")
+        form.taken.append(
+            f"Tensor parallel {engine.tensor_parallel_size}: the other {len(given) - engine.tensor_parallel_size} of the cards stand idle"
+        )
     count = engine.tensor_parallel_size
     weights, extra = each(form, "weights", count), each(form, "extra", count)
     used = [card_of(form, card, number, weights[number - 1], extra[number - 1]) for number, card in enumerate(given[:count], 1)]
@@ -152,8 +154,11 @@ def variants(pool: Pool) -> Iterator[tuple[str, Engine, int, str]]:
     same = "each card with the same memory for the cache; its weights are spread too, so this is the least"
     yield f"{2 * cards} cards", replace(engine, tensor_parallel_size=2 * cards), available, same
     if cards % 2 == 0:
-        yield f"{plural_cards(cards // 2)}", replace(engine, tensor_parallel_size=cards // 2), available, (
-            "with the same memory for the cache, which a card that carries more weights may not have"
+        yield (
+            f"{plural_cards(cards // 2)}",
+            replace(engine, tensor_parallel_size=cards // 2),
+            available,
+            ("with the same memory for the cache, which a card that carries more weights may not have"),
         )
     yield "one GiB more on each card", engine, available + GIB, ""
 

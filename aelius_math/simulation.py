@@ -12,6 +12,8 @@ evictable cache; a later turn reads only what lies behind the last whole block t
 
 The loop is a heap of its own: simpy with the same checks and no model at all was no faster than this with both.
 
+One long module: every event changes the state that the others read.
+
 Not modelled: the slowing of answers by other people's prompts, the blocks that a request takes only later, drafts.
 """
 
@@ -29,9 +31,7 @@ from aelius_math.scene import Moment, Outcome, Scene
 
 
 class _Session:
-    __slots__ = (
-        "begun", "decode_end", "gate_wait", "history", "key", "lease", "live", "number", "rig", "script", "sent", "state"
-    )
+    __slots__ = ("begun", "decode_end", "gate_wait", "history", "key", "lease", "live", "number", "rig", "script", "sent", "state")
 
     def __init__(self, key: int, script: list[Turn]) -> None:
         self.key = key
@@ -141,9 +141,7 @@ class Simulation:
         if self.trace:
             free = rig.account.free
             waiting = len(rig.queue) + (rig.arena.waiters if rig.arena is not None else 0)
-            out.moments.append(
-                Moment(max(self.now, self.begin) - self.begin, used, cached, free, rig.running, rig.leased, waiting)
-            )
+            out.moments.append(Moment(max(self.now, self.begin) - self.begin, used, cached, free, rig.running, rig.leased, waiting))
 
     def _arrives(self) -> _Session:
         self._push(self.now + self.random.expovariate(self.rate), ARRIVES)

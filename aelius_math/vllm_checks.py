@@ -22,9 +22,7 @@ def cache_dtype(model: Model, engine: Engine, rules: Rules) -> str:
     if asked == "auto":
         asked = model.kv_cache_dtype or model.dtype
         if asked is None:
-            raise AeliusError(
-                "Model.dtype", None, 'the model\'s dtype, or a kv_cache_dtype other than "auto"'
-            )
+            raise AeliusError("Model.dtype", None, 'the model\'s dtype, or a kv_cache_dtype other than "auto"')
         if dtypes.known(asked) == "fp32":
             return "fp32"
     dtype = dtypes.known(asked, "kv_cache_dtype")
@@ -33,9 +31,7 @@ def cache_dtype(model: Model, engine: Engine, rules: Rules) -> str:
         dtype = "fp8_ds_mla"  # before 0.20 always so (models/config.py, DeepseekV32ForCausalLM)
     if dtype not in rules.formats:
         names = ", ".join(sorted(rules.formats))
-        raise AeliusError(
-            "kv_cache_dtype", engine.kv_cache_dtype, f"a format of vLLM {engine.version}: auto, {names}"
-        )
+        raise AeliusError("kv_cache_dtype", engine.kv_cache_dtype, f"a format of vLLM {engine.version}: auto, {names}")
     return dtype
 
 
@@ -46,9 +42,7 @@ def draft_layers(model: Model, engine: Engine) -> tuple[Layers, ...]:
     method = engine.speculative_method
     if engine.draft:
         if method == "mtp":
-            raise AeliusError(
-                "speculative_method", method, "another method beside a separate draft, or no draft"
-            )
+            raise AeliusError("speculative_method", method, "another method beside a separate draft, or no draft")
         return engine.draft
     if method in (None, "mtp"):
         if not model.mtp_layers:
@@ -60,9 +54,7 @@ def draft_layers(model: Model, engine: Engine) -> tuple[Layers, ...]:
         return model.mtp_layers
     if method in DRAFTLESS:
         return ()
-    raise AeliusError(
-        "speculative_method", method, "its draft's layers too (draft=), or mtp, " + ", ".join(DRAFTLESS)
-    )
+    raise AeliusError("speculative_method", method, "its draft's layers too (draft=), or mtp, " + ", ".join(DRAFTLESS))
 
 
 def check_windows(model: Model, layers: tuple[Layers, ...], engine: Engine, rules: Rules) -> None:
@@ -86,9 +78,7 @@ def check_layers(layers: tuple[Layers, ...], engine: Engine, rules: Rules, dtype
     cards = engine.tensor_parallel_size
     for layer in layers:
         if not layer.vllm_spec:
-            raise AeliusError(
-                "layers", type(layer).__name__, "a kind of layer whose rule in vLLM's planner is known"
-            )
+            raise AeliusError("layers", type(layer).__name__, "a kind of layer whose rule in vLLM's planner is known")
         if isinstance(layer, MLA) and dtype in INT4 - PLAIN:
             expected = "auto, bf16, fp16, fp8 or fp8_ds_mla: no attention backend of vLLM keeps MLA layers in another format"
             raise AeliusError("kv_cache_dtype", dtype, expected)

@@ -62,13 +62,13 @@ def promote(buckets: list[Bucket], dtype: str, cards: int, rules: Rules) -> list
     several = len(kinds) > len({spec for spec, _ in kinds})  # two windows, or two chunk sizes
     if not full or several or any(bucket.layer.recurrent for bucket in buckets):
         names = ", ".join(sorted({type(bucket.layer).__name__ for bucket in buckets}))
-        raise AeliusError(
-            "hybrid_kv_cache_manager", False, f"True: the engine cannot plan {names} as one kind"
-        )
+        raise AeliusError("hybrid_kv_cache_manager", False, f"True: the engine cannot plan {names} as one kind")
     blocks = {bucket.block_size for bucket in buckets}
     if len(blocks) > 1:
         names = " and ".join(map(str, sorted(blocks)))
-        raise AeliusError("hybrid_kv_cache_manager", False, f"True: before 0.27 the engine cannot plan blocks of {names} tokens as one kind")
+        raise AeliusError(
+            "hybrid_kv_cache_manager", False, f"True: before 0.27 the engine cannot plan blocks of {names} tokens as one kind"
+        )
     both = len({spec for spec, _ in kinds}) > 1  # windows and chunks: one type of layer, but not one spec
     promoted: dict[tuple[object, ...], Bucket] = {}
     for bucket in buckets:
@@ -147,12 +147,8 @@ def unify_pages(buckets: list[Bucket], rules: Rules) -> int:
         elif largest % page == 0:
             bucket.block_size *= largest // page
         elif isinstance(bucket.layer, MLA):
-            raise Indivisible(
-                "layers", f"MLA pages of {page:,} bytes", f"pages that divide {largest:,}, of the others"
-            )
+            raise Indivisible("layers", f"MLA pages of {page:,} bytes", f"pages that divide {largest:,}, of the others")
         elif not rules.pads_attention:
-            raise AeliusError(
-                "layers", f"pages of {page:,} bytes", f"pages that divide {largest:,}: padded from vLLM 0.24"
-            )
+            raise AeliusError("layers", f"pages of {page:,} bytes", f"pages that divide {largest:,}: padded from vLLM 0.24")
         bucket.page_size_bytes = largest
     return largest

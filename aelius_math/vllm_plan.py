@@ -119,9 +119,7 @@ def plan_by(rules: Rules, model: Model, engine: Engine) -> Plan:
         if whole_pages is None:
             raise
         tables, page, block_bytes = group(whole_pages, rules)
-    return Plan(
-        rules, dtype, mode, request, block_size, token_bytes, state, align, tuple(tables), page, block_bytes
-    )
+    return Plan(rules, dtype, mode, request, block_size, token_bytes, state, align, tuple(tables), page, block_bytes)
 
 
 def attention_bytes(attention: list[Layers], dtype: str, cards: int, hybrid: bool) -> int:

@@ -41,17 +41,13 @@ def state_bytes(recurrent: list[Recurrent], model: Model, engine: Engine, rules:
 
 def one_state(layer: Recurrent, model: Model, engine: Engine, rules: Rules) -> int:
     if model.dtype is None and layer.conv_dtype is None:
-        raise AeliusError(
-            "Model.dtype", None, f"the model's dtype, that {type(layer).__name__} keeps its state in"
-        )
+        raise AeliusError("Model.dtype", None, f"the model's dtype, that {type(layer).__name__} keeps its state in")
     drafts = engine.num_speculative_tokens
     if isinstance(layer, KimiDelta) and not rules.drafts_widen_kda:
         drafts = 0
     size = layer.state_bytes(model.dtype, engine.tensor_parallel_size, drafts)
     if type(layer).__name__ == "ShortConvolution" and rules.drafts_widen_short:
-        size += drafts * layer.conv_width(engine.tensor_parallel_size) * dtypes.element_bytes(
-            layer.conv_dtype or model.dtype, "conv_dtype"
-        )
+        size += drafts * layer.conv_width(engine.tensor_parallel_size) * dtypes.element_bytes(layer.conv_dtype or model.dtype, "conv_dtype")
     asked = engine.mamba_ssm_cache_dtype
     if asked is None:
         return size
@@ -80,8 +76,7 @@ def checkpoint_blocks(recurrent: Sequence[Recurrent], engine: Engine, rules: Rul
         return 1
     flashkda = rules.kda_checkpoint and engine.kda_prefill_backend == "flashkda"
     counts = {
-        int((rules.mamba2_checkpoint and isinstance(layer, Mamba2)) or (flashkda and isinstance(layer, KimiDelta)))
-        for layer in recurrent
+        int((rules.mamba2_checkpoint and isinstance(layer, Mamba2)) or (flashkda and isinstance(layer, KimiDelta))) for layer in recurrent
     }
     if len(counts) > 1:
         names = ", ".join(sorted({type(layer).__name__ for layer in recurrent}))

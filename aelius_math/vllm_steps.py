@@ -85,9 +85,7 @@ def blocks_and_groups(pool: Pool) -> list[Step]:
     sizes = "/".join(str(group.num_layers) for group in pool.groups)
     found = []
     if pool.page_size_bytes is None:
-        numbers = " + ".join(
-            f"{b.num_layers} * {b.page_size_bytes}" for t in pool.plan.tables for b in t.buckets
-        )
+        numbers = " + ".join(f"{b.num_layers} * {b.page_size_bytes}" for t in pool.plan.tables for b in t.buckets)
         found.append(Step("C", "one block on one card", "the sum of all layers' pages", numbers, pool.block_size_bytes,
                           "bytes", f"{UTILS}, get_kv_cache_config_from_groups"))  # fmt: skip
         return found
@@ -142,8 +140,7 @@ def rule(pool: Pool, table: Table) -> str:
         return {
             "none": "1 + num_speculative_tokens",
             "align": f"{2 + pool.plan.request.checkpoint_blocks} + num_speculative_tokens",
-            "all": "cdiv(max_model_len, B)"
-            + (" + num_speculative_tokens" if pool.plan.rules.drafts_in_mode_all else ""),
+            "all": "cdiv(max_model_len, B)" + (" + num_speculative_tokens" if pool.plan.rules.drafts_in_mode_all else ""),
         }[pool.plan.mode]
     return {
         "SlidingWindowSpec": "cdiv(min(sliding_window - 1 + max_in_flight_tokens, max_model_len), B) + 1",
@@ -178,15 +175,9 @@ def notes(pool: Pool) -> tuple[str, ...]:
         found += prefill_notes(recurrent, engine, plan.rules)
     if plan.mode == "all" and not all(layer.offers_mode_all for layer in recurrent):
         found.append("A what-if: for these layers the engine falls back from mode all to mode align.")
-    if plan.dtype == "fp8" and any(
-        isinstance(layer, MLA) and layer.index_head_dim for layer in pool.model.layers
-    ):
-        found.append(
-            "With the FlashMLA sparse backend the engine takes fp8_ds_mla where fp8 is asked: state it."
-        )
-    defaulted = (
-        plan.mode == "align" and engine.mamba_cache_mode is None and not plan.rules.hybrid_prefix_caching
-    )
+    if plan.dtype == "fp8" and any(isinstance(layer, MLA) and layer.index_head_dim for layer in pool.model.layers):
+        found.append("With the FlashMLA sparse backend the engine takes fp8_ds_mla where fp8 is asked: state it.")
+    defaulted = plan.mode == "align" and engine.mamba_cache_mode is None and not plan.rules.hybrid_prefix_caching
     if defaulted and any(layer.offers_mode_all for layer in recurrent):
         found.append(
             "Mode align is taken. Before 0.28 classes that support prefix caching of their states (Nemotron-H, "
@@ -195,7 +186,5 @@ def notes(pool: Pool) -> tuple[str, ...]:
     if engine.num_gpu_blocks_override is not None and not plan.rules.override_plans:
         found.append("Before 0.20.1 the fit check ignores num_gpu_blocks_override.")
     if pool.blocks_per_request > pool.num_blocks:
-        found.append(
-            "Admitted though one full request does not fit: before 0.19 only the first group is checked."
-        )
+        found.append("Admitted though one full request does not fit: before 0.19 only the first group is checked.")
     return tuple(found)

@@ -123,9 +123,7 @@ def parse(version: object) -> tuple[tuple[int, int, int], bool]:
             break
     if len(numbers) < 2:
         raise AeliusError("version", version, EXPECTED)
-    return (numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 0), any(
-        x in text for x in ("rc", "dev", "a", "b")
-    )
+    return (numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 0), any(x in text for x in ("rc", "dev", "a", "b"))
 
 
 def at(numbers: tuple[int, int, int]) -> Rules:

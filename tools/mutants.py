@@ -35,7 +35,17 @@ SWAPS = {
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "lcm": "max"}
-ROOMS = {"account": "ladder", "demand": "simulat", "erlang": "simulat", "scene": "simulat", "experiments": "simulat", "busy": "simulat", "formula": "binding", "gguf": "models", "cache": "vllm"}
+ROOMS = {
+    "account": "ladder",
+    "demand": "simulat",
+    "erlang": "simulat",
+    "scene": "simulat",
+    "experiments": "simulat",
+    "busy": "simulat",
+    "formula": "binding",
+    "gguf": "models",
+    "cache": "vllm",
+}
 """Where a module's tests go by another name than its own."""
 
 
@@ -146,7 +156,20 @@ def start(module: str, source: str) -> int:
     os.dup2(null, 2)
     import pytest
 
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:nbval", "-o", "addopts=", "--assert=plain", "--doctest-modules"]
+    options = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:nbval",
+        "-o",
+        "addopts=",
+        "--assert=plain",
+        "--doctest-modules",
+    ]
     code: int = 1
     try:
         code = pytest.main([*options, *tests_of(module)])

@@ -25,7 +25,7 @@ from aelius_math.ledger import collect, published
 
 ROOT = Path(__file__).parent.parent
 NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-TEMPLATE = '''\
+TEMPLATE = """\
 # %% [markdown]
 # # {question}
 #
@@ -67,7 +67,7 @@ assert request_limit + (pool - request_limit) == pool
 # ## What if
 #
 # What changes when something given is another one, and what would show that this is wrong.
-'''
+"""
 
 
 def run(notebook: nbformat.NotebookNode) -> None:

@@ -127,7 +127,9 @@ def check() -> None:
     """What is out of step, in one sentence each with the command that mends it: for a commit. Runs nothing."""
     faults = [problem for script in scripts() if (problem := fault(script))]
     alone = [stored for stored in sorted((ROOT / "notebooks").glob("*.ipynb")) if not stored.with_suffix(".py").exists()]
-    faults += [f"{stored.name} has no script beside it; mend it by: git checkout notebooks/{stored.stem}.py, or remove it" for stored in alone]
+    faults += [
+        f"{stored.name} has no script beside it; mend it by: git checkout notebooks/{stored.stem}.py, or remove it" for stored in alone
+    ]
     if faults:
         sys.exit("\n".join(faults))
 

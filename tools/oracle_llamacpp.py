@@ -173,9 +173,7 @@ def report(build: dict[str, str], rules: str, rows: list[Row], differing: list[t
 
 def golden(build: dict[str, str], rules: str, rows: list[Row], dry: Row, old: bool) -> str:
     """The file of a build: what it is, the keys of each model, a line for each run."""
-    models = {
-        name: {"architecture": toys.MODELS[name][0], "keys": toys.keys_of(name, old)} for name in {row["model"]: 0 for row in rows}
-    }
+    models = {name: {"architecture": toys.MODELS[name][0], "keys": toys.keys_of(name, old)} for name in {row["model"]: 0 for row in rows}}
     head = {
         "engine": "llama.cpp", **build, "rules": rules, "package": llamacpp_lay.PACKAGE,
         "obtained": "make oracle-llamacpp: a CPU build on toy files, the log of each context", "common_keys": toys.COMMON, "dry_run": dry,

@@ -3,6 +3,7 @@
 Block by block: a cell, a paragraph or a verdict is scanned again with one fault in it. A fault is killed by truth (the
 scan of prose.py, the formulas of the ledger) or, failing that, by the locks of reviewed bindings (locks.py). The notes'
 code is run too, with each of its whole numbers changed in turn. A survivor changes nothing that anybody reads.
+One long file: the faults, the three checks of them and the report are of no use to anything else.
 """
 
 from __future__ import annotations
@@ -182,7 +183,9 @@ def try_prose(blocks: list[prose.Block], numbers: Mapping[str, Number], tally: T
                 continue
             report = prose.Report()
             prose.scan(replace(block, text=fault.text), numbers, report)
-            record(tally, fault.kind, bool(report.problems), report.pairs != clean.pairs, f"{fault.where}: {fault.before!r} -> {fault.after!r}")
+            record(
+                tally, fault.kind, bool(report.problems), report.pairs != clean.pairs, f"{fault.where}: {fault.before!r} -> {fault.after!r}"
+            )
 
 
 def record(tally: Tally, kind: str, by_truth: bool, by_lock: bool, what: str) -> None:

@@ -101,7 +101,10 @@ def install_assets(name="node"):
         npm = ("npm.cmd" if os.name == "nt" else "npm",)
     path = os.path.dirname(node) + os.pathsep + os.environ.get("PATH", "")
     if not run(*(npm + ("ci", "--no-progress")), cwd=folder, env=dict(os.environ, PATH=path)):
-        stop("npm could not install what tools/%s/package-lock.json pins: the reason stands above." % name, "No network? Set-up needs it once.")
+        stop(
+            "npm could not install what tools/%s/package-lock.json pins: the reason stands above." % name,
+            "No network? Set-up needs it once.",
+        )
 
 
 def install_chromium():

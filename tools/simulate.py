@@ -92,10 +92,7 @@ def part_now() -> object:
 def part_curves() -> object:
     """On-time share against load, by policy."""
     return {
-        name: [
-            {"scale": scale, **summary(repeat(at_scale(busy_hour.scene(name, hours=HOURS), scale), range(1, 11)))}
-            for scale in SCALES
-        ]
+        name: [{"scale": scale, **summary(repeat(at_scale(busy_hour.scene(name, hours=HOURS), scale), range(1, 11)))} for scale in SCALES]
         for name in busy_hour.policies()
     }
 

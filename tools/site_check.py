@@ -178,7 +178,13 @@ def fonts(site: Path, style: Path, here: Page) -> Iterator[Path]:
     for face in re.findall(r"@font-face\s*{[^}]*}", css):
         family = re.search(r"font-family:\s*['\"]?([^;'\"}]+)", face)
         url = re.search(r"url\(['\"]?([^'\")]+)", face)
-        if family and url and not url[1].startswith("data:") and (file := target(site, style, url[1])) and needed(family[1], face, here.classes):
+        if (
+            family
+            and url
+            and not url[1].startswith("data:")
+            and (file := target(site, style, url[1]))
+            and needed(family[1], face, here.classes)
+        ):
             yield file
 
 

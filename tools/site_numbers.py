@@ -81,7 +81,9 @@ class Reader(HTMLParser):
         classes = have.get("class", "")
         if tag not in INLINE:
             self.flush()
-        if tag == "meta" and re.match(r"description|og:(?!url|image|type)|twitter:(title|description)", have.get("name", have.get("property", ""))):
+        if tag == "meta" and re.match(
+            r"description|og:(?!url|image|type)|twitter:(title|description)", have.get("name", have.get("property", ""))
+        ):
             self.add(have.get("content", ""), repeats=True)
         if tag not in VOID:
             self.stack.append((tag, classes))

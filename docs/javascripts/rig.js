@@ -1,4 +1,5 @@
 // The page "Your rig": passes what is typed to Python, and draws what Python answers. It computes no number itself.
+// One file, as it is one request: the form, the worker, the drawing of an answer, the address of the page.
 
 const data = JSON.parse(document.getElementById("rig-data").textContent)
 const $ = (selector, root = document) => root.querySelector(selector)

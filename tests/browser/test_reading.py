@@ -149,9 +149,7 @@ def test_anchors_lead_below_the_header_and_into_what_was_folded(open_page, site:
     page: Page = open_page()
     for path in paths(site):
         page.goto(path, wait_until="load")
-        targets = page.evaluate(
-            """() => [...document.querySelectorAll("article h2[id], article [id^=num-]")].map((part) => part.id)"""
-        )
+        targets = page.evaluate("""() => [...document.querySelectorAll("article h2[id], article [id^=num-]")].map((part) => part.id)""")
         for target in targets[1:-1:15]:
             page.evaluate("(target) => { location.hash = ''; location.hash = target }", target)
             assert page.evaluate(IN_VIEW, target) or page.evaluate(
@@ -216,8 +214,17 @@ SLIDER = "#plot-seats-by-length"
 
 def test_a_slider_under_a_plot_says_the_row_of_its_table_and_moves_the_mark_by_keyboard(open_page) -> None:
     page: Page = open_page("notebooks/06_ladder/")
-    slider, output, mark = page.locator(f"{SLIDER} input[type=range]"), page.locator(f"{SLIDER} output"), page.locator(f"{SLIDER} .plot-mark")
-    rows = [row.split("\t") for row in page.locator(f"{SLIDER} tbody tr").evaluate_all("(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent).join('\\t'))")]
+    slider, output, mark = (
+        page.locator(f"{SLIDER} input[type=range]"),
+        page.locator(f"{SLIDER} output"),
+        page.locator(f"{SLIDER} .plot-mark"),
+    )
+    rows = [
+        row.split("\t")
+        for row in page.locator(f"{SLIDER} tbody tr").evaluate_all(
+            "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent).join('\\t'))"
+        )
+    ]
     places = page.locator(f"{SLIDER} tbody tr").evaluate_all("(rows) => rows.map((row) => Number(row.dataset.x))")
     expect(page.get_by_label("Length of each request")).to_have_value(str([row[0] for row in rows].index("32K")))
     slider.focus()

@@ -116,7 +116,9 @@ def test_every_step_of_a_derivation_leads_to_the_section_that_explains_it(open_p
     for name in ("n_ctx", None):
         if name is None:
             page.locator("#tab-work").click()
-            page.evaluate("location.hash = 'engine=vllm&memory=cards&model=qwen3.8-27b&weights=10&extra=2&version=0.28.0&kv_cache_dtype=fp8&cards=' + JSON.stringify([{card: 'rtx-3090'}])")
+            page.evaluate(
+                "location.hash = 'engine=vllm&memory=cards&model=qwen3.8-27b&weights=10&extra=2&version=0.28.0&kv_cache_dtype=fp8&cards=' + JSON.stringify([{card: 'rtx-3090'}])"
+            )
         expect(page.locator(".rig-steps li").first).to_contain_text("n_ctx" if name else "memory for the cache", timeout=SLOW)
         links += page.locator(".rig-steps a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
     assert len(links) > 10

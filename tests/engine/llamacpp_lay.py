@@ -43,9 +43,7 @@ def release(version: str) -> str:
 def lay(root: Path, version: str) -> Path:
     """The folder of a build, laid where it is not there yet. The newest is looked for each time."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        raise Stop(
-            f"machine: got {platform.system()} {platform.machine()}, expected Linux x86_64, for which the build is compiled"
-        )
+        raise Stop(f"machine: got {platform.system()} {platform.machine()}, expected Linux x86_64, for which the build is compiled")
     wanted = release(version)
     folder = root / f"llamacpp-{wanted}"
     if wanted and (folder / ".laid").exists():
@@ -72,7 +70,9 @@ def install(folder: Path, package: str) -> None:
         said = " ".join(done.stderr.split())
         if any(words in said.lower() for words in NOT_FOUND):
             build = package.rpartition("==0.")[2]
-            raise Stop(f"VERSION: the index has no build b{build} of llama.cpp. Not every build is there: {', '.join(of.newest_seen[0] for of in BUILDS.values())} are, and none given is the newest")
+            raise Stop(
+                f"VERSION: the index has no build b{build} of llama.cpp. Not every build is there: {', '.join(of.newest_seen[0] for of in BUILDS.values())} are, and none given is the newest"
+            )
         said = said[:300].rstrip(".")
         raise Stop(f"{package}: not to be had; the installer says: {said}. Give another VERSION, or see to the network")
 

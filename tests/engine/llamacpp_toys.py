@@ -202,8 +202,7 @@ PLAIN = [
     run(1000, 3), run(4096, 1), run(4096, 10), run(4096, 4, kvu=True), run(3000, 2, ub=256), run(2000, 2, kvu=True, ub=128),
 ]  # fmt: skip
 TYPED = [run(1024, 1, k=name) for name in TYPES if name != "f16"] + [
-    run(1024, 1, k=k, v=v)
-    for k, v in (("q8_0", "q4_0"), ("f16", "q8_0"), ("q5_1", "q4_1"), ("q5_0", "iq4_nl"), ("f32", "bf16"))
+    run(1024, 1, k=k, v=v) for k, v in (("q8_0", "q4_0"), ("f16", "q8_0"), ("q5_1", "q4_1"), ("q5_0", "iq4_nl"), ("f32", "bf16"))
 ]
 WINDOWS = [
     run(12_288, 1, k="q4_0"), run(12_288, 2, k="q4_0", kvu=True), run(12_288, 2, k="q4_0", ub=256),

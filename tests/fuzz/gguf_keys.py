@@ -1,6 +1,6 @@
 """Spoilt GGUF files: each gives an answer or a named refusal in one line, never another exception, never a long wait.
 
-    python tests/fuzz/gguf_keys.py [COUNT] [SEED]     (20,000 and 0)
+python tests/fuzz/gguf_keys.py [COUNT] [SEED]     (20,000 and 0)
 """
 
 from __future__ import annotations

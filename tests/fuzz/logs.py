@@ -131,7 +131,9 @@ def run(count: int = 20_000, seed: int = 0) -> str:
             tally[judge(log)] += 1
         except Exception as error:
             Path("failed_case.txt").write_text(log, "utf-8", "surrogatepass")
-            raise AssertionError(f"case {number} of seed {seed} ({names}; written to failed_case.txt): {type(error).__name__}: {error}") from error
+            raise AssertionError(
+                f"case {number} of seed {seed} ({names}; written to failed_case.txt): {type(error).__name__}: {error}"
+            ) from error
         took = time.process_time() - started
         slowest = max(slowest, took)
         assert took < LONGEST_SECONDS, f"case {number} of seed {seed} took {took:.2f} s ({names}, {len(log):,} characters)"
@@ -163,7 +165,9 @@ def linear() -> str:
                     pass
                 times.append(time.process_time() - started)
             worst = max(worst, times[1])
-            assert times[1] < 2.0 or times[1] < 8 * times[0], f"{filler!r} repeated: {times[0]:.2f} s, then {times[1]:.2f} s for four times the text"
+            assert times[1] < 2.0 or times[1] < 8 * times[0], (
+                f"{filler!r} repeated: {times[0]:.2f} s, then {times[1]:.2f} s for four times the text"
+            )
     return f"hostile texts of 800,000 characters: at most {worst:.2f} s, in proportion to their length"
 
 

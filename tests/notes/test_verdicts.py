@@ -33,7 +33,9 @@ def test_where_a_number_needs_care_its_arithmetic_stands_in_three_lines(number: 
 
 def test_what_only_the_running_machine_knew_is_not_called_exact() -> None:
     computed = {"exact", "rounds to it"}
-    assert [number.id for number in TREATED if number.verdict in computed and not (number.care or number.verdict_note.count("](num:"))] == []
+    assert [
+        number.id for number in TREATED if number.verdict in computed and not (number.care or number.verdict_note.count("](num:"))
+    ] == []
 
 
 def test_no_number_without_a_verdict_is_given_a_reason() -> None:

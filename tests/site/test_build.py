@@ -33,8 +33,15 @@ def copy(tmp_path: Path) -> Path:
 
 def build(copy: Path, **more: str) -> tuple[int, str]:
     """Exit code and output of the command that the Makefile runs."""
-    command = next(line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "-m $(generator) build" in line and "--site-dir" not in line)
-    words = [sys.executable, *command.strip().removeprefix("@$(run) ").replace("$(generator)", os.environ.get("GENERATOR", "mkdocs")).split()]
+    command = next(
+        line
+        for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+        if "-m $(generator) build" in line and "--site-dir" not in line
+    )
+    words = [
+        sys.executable,
+        *command.strip().removeprefix("@$(run) ").replace("$(generator)", os.environ.get("GENERATOR", "mkdocs")).split(),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(copy), "NO_MKDOCS_2_WARNING": "1", **more}
     run = subprocess.run(words, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return run.returncode, run.stdout
@@ -64,9 +71,15 @@ def test_with_site_url_every_page_names_its_card_and_where_it_stands_by_whole_ad
         said = {tag.get("property") or tag.get("name"): tag["content"] for tag in head.find_all("meta", content=True)}
         assert said["og:image"].startswith(base) and (site / said["og:image"].removeprefix(base)).is_file(), page
         assert said["twitter:card"] == "summary_large_image" and "Home" not in said["og:title"]
-        assert said["og:url"] == head.find("link", rel="canonical")["href"] == base + page.parent.relative_to(site).as_posix().replace(".", "", 1) + "/" * (page.parent != site)
+        assert (
+            said["og:url"]
+            == head.find("link", rel="canonical")["href"]
+            == base + page.parent.relative_to(site).as_posix().replace(".", "", 1) + "/" * (page.parent != site)
+        )
     sitemap = (site / "sitemap.xml").read_text(encoding="utf-8")
-    assert sitemap.count("<loc>") == len(list(site.rglob("index.html"))) > 1 and "<lastmod>" not in sitemap, "a copy without git knows no dates"
+    assert sitemap.count("<loc>") == len(list(site.rglob("index.html"))) > 1 and "<lastmod>" not in sitemap, (
+        "a copy without git knows no dates"
+    )
     assert (site / "feed.xml").is_file()
 
 
@@ -75,4 +88,6 @@ def test_a_dead_link_of_a_note_stops_the_build() -> None:
     for href in ("02_nowhere.ipynb", "../nowhere.md#x", "/ledger/"):
         with pytest.raises(PluginError, match=re.escape(href)):
             notes.set_links(BeautifulSoup(f'<a href="{href}">x</a>', "html.parser"), page, Files([]))
-    notes.set_links(BeautifulSoup('<a href="#given">x</a><a href="num:pool">x</a><a href="https://a.b">x</a>', "html.parser"), page, Files([]))
+    notes.set_links(
+        BeautifulSoup('<a href="#given">x</a><a href="num:pool">x</a><a href="https://a.b">x</a>', "html.parser"), page, Files([])
+    )

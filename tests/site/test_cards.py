@@ -76,7 +76,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(folder: Path, *words: str, day: str = "2026-01-01") -> None:
     when = f"{day}T12:00:00+0000"
-    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={"PATH": "/usr/bin:/bin", "GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when})
+    subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin", "GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when},
+    )
 
 
 def test_a_page_is_dated_by_the_last_commit_of_what_it_is_made_of(repository: Path) -> None:

@@ -25,7 +25,10 @@ def test_the_changes_of_this_project_make_a_feed() -> None:
 def test_every_page_says_for_others_what_it_is(site: Path) -> None:
     for page in site.rglob("index.html"):
         head = page.read_text(encoding="utf-8").partition("</head>")[0]
-        said = {name: re.search(rf'<meta property="og:{name}" content="([^"]+)">', head) for name in ("title", "description", "type", "site_name")}
+        said = {
+            name: re.search(rf'<meta property="og:{name}" content="([^"]+)">', head)
+            for name in ("title", "description", "type", "site_name")
+        }
         assert all(said.values()), page
         assert f'<meta name="description" content="{said["description"][1]}">' in head, page
 

@@ -52,7 +52,7 @@ def test_every_digit_of_the_built_site_is_bound_named_or_exempt(site: Path, caps
         f'<table class="ledger"><tr><td>{POOL} blocks</td></tr></table>',
         '<ol start="3"><li>x</li></ol>',
         '<ol><li value="7">x</li></ol>',
-        '<details><summary>All 12</summary></details>',
+        "<details><summary>All 12</summary></details>",
         "<figure><figcaption>All 12</figcaption></figure>",
         '<div class="note-output"><figure><svg aria-label="12 bars"></svg></figure></div>',
         '<div class="note-output"><figure><svg></svg><figcaption>All 12</figcaption></figure></div>',

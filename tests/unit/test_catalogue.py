@@ -13,8 +13,7 @@ from aelius_math.model import from_config
 from aelius_math.units import AeliusError
 
 GOLDEN: dict[str, dict[str, Any]] = {
-    case["name"]: case
-    for case in json.loads((Path(__file__).parents[1] / "golden" / "models.json").read_text("utf-8"))
+    case["name"]: case for case in json.loads((Path(__file__).parents[1] / "golden" / "models.json").read_text("utf-8"))
 }
 
 

@@ -49,9 +49,7 @@ def test_json_is_one_object_of_schema_one(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_reader_that_stops_early_sees_no_traceback() -> None:
-    run = subprocess.run(
-        f'"{sys.executable}" -m aelius_math ledger | head -n 1', shell=True, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run(f'"{sys.executable}" -m aelius_math ledger | head -n 1', shell=True, capture_output=True, text=True, check=False)
     assert run.stdout.count("\n") == 1 and run.stderr == ""
 
 

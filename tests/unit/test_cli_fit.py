@@ -90,9 +90,7 @@ def test_unset_flags_are_the_servers_own(run):
     assert (found["slots"], found["streams"], found["n_ctx"], found["draft_kv_mib"]) == (4, 1, 65536, 0.0)
     _, out, _ = run("fit qwen3.8-27b -c 64K -np -1 --spec-type draft-mtp --free-mib 24000 --weights-mib 14497 --json")
     assert json.loads(out)["recurrent_mib"] == 4 * 4 * 149.625
-    _, out, _ = run(
-        "fit qwen3.8-27b -c 64K -np 1 --spec-type none --spec-draft-n-max 3 --free-mib 24000 --weights-mib 14497 --json"
-    )
+    _, out, _ = run("fit qwen3.8-27b -c 64K -np 1 --spec-type none --spec-draft-n-max 3 --free-mib 24000 --weights-mib 14497 --json")
     assert json.loads(out)["recurrent_mib"] == 149.625
     code, out, _ = run("fit qwen3.8-27b -np 1 --free-mib 24000 --weights-mib 14497 --json")
     found = json.loads(out)

@@ -94,9 +94,7 @@ def test_the_tail_of_students_t_is_that_of_the_printed_tables():
 def test_the_smooth_fit_finds_a_line_of_times():
     depths = list(range(1, 30))
     fitted = smooth_fit(depths, smooth_fit(depths, [-0.1 * n for n in depths]))
-    assert [exp(-b) - exp(-a) for a, b in pairwise(fitted)] == pytest.approx(
-        [exp(-fitted[1]) - exp(-fitted[0])] * 28, rel=1e-3
-    )
+    assert [exp(-b) - exp(-a) for a, b in pairwise(fitted)] == pytest.approx([exp(-fitted[1]) - exp(-fitted[0])] * 28, rel=1e-3)
 
 
 @given(st.lists(st.tuples(st.integers(0, 300_000), st.floats(0.1, 1_000)), max_size=40))

@@ -114,7 +114,12 @@ def test_a_plot_without_a_slider_has_no_table(shown):
 
 @pytest.mark.parametrize(
     "words, field",
-    [({"columns": ("length", "of 38 seats")}, "columns"), ({"columns": ("length",)}, "stops"), ({"cells": ("64K", 8, 9)}, "stops"), ({"start": 3}, "start")],
+    [
+        ({"columns": ("length", "of 38 seats")}, "columns"),
+        ({"columns": ("length",)}, "stops"),
+        ({"cells": ("64K", 8, 9)}, "stops"),
+        ({"start": 3}, "start"),
+    ],
 )
 def test_a_slider_with_a_typed_digit_a_cell_too_many_or_no_such_stop_is_refused(words, field):
     with pytest.raises(AeliusError, match=f"^{field}: got"):

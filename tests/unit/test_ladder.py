@@ -88,9 +88,7 @@ def test_derived_in_blocks_the_article_ladder_has_one_short():
 
 
 def planned(drafts):
-    engine = Engine(
-        max_model_len=262_144, tensor_parallel_size=2, kv_cache_dtype="fp8", num_speculative_tokens=drafts
-    )
+    engine = Engine(max_model_len=262_144, tensor_parallel_size=2, kv_cache_dtype="fp8", num_speculative_tokens=drafts)
     return plan_pool(catalogue.load("Qwen3.8-27B"), engine, 200 * 28_131_328)
 
 
@@ -139,9 +137,7 @@ def test_the_smallest_free_slice_that_holds_the_session_is_given():
 
 
 def test_past_the_ladder_a_short_question_is_paid_from_reserve_and_remainder_only():
-    ladder = Ladder(
-        pool=1_050, slices=(500,), short_tokens=200, reserve=0.1, question_tokens=70, question_input=50
-    )
+    ladder = Ladder(pool=1_050, slices=(500,), short_tokens=200, reserve=0.1, question_tokens=70, question_input=50)
     assert (ladder.shorts, ladder.reserved, ladder.left) == (2, 105, 45)
     arena = ladder.open()
     answers = [arena.admit(n, 150, now=0) for n in range(6)]

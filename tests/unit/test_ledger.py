@@ -18,7 +18,50 @@ from aelius_math.cli import main
 from aelius_math.ledger import MIME, Ledger, collect, given, num, numbers, published
 from aelius_math.units import AeliusError
 
-IDS = ["request_limit", "pool", "pool_over_request", "cards", "model", "full_attention_blocks", "recurrent_blocks", "fp8_saving", "tp_saving", "prefix_hit_rate", "read_on", "image_model_arrived", "pool_drop", "image_peak_resident", "image_peak_streamed", "image_time_cost", "edit_peak", "edit_budgets", "ladder", "flat_users", "daily_actives", "hardcoded_shorts", "oversubscription", "july_card", "wall", "wall_cause", "fit_target", "fit_80k_used", "fit_80k_free", "paging_past", "metric", "july_config", "ceiling", "eviction_from", "two_by_34k", "draft_kv_quant", "ngl_99", "second_card_gain", "combined_saving", "one_arena", "evicted_speed", "deep_speed"]
+IDS = [
+    "request_limit",
+    "pool",
+    "pool_over_request",
+    "cards",
+    "model",
+    "full_attention_blocks",
+    "recurrent_blocks",
+    "fp8_saving",
+    "tp_saving",
+    "prefix_hit_rate",
+    "read_on",
+    "image_model_arrived",
+    "pool_drop",
+    "image_peak_resident",
+    "image_peak_streamed",
+    "image_time_cost",
+    "edit_peak",
+    "edit_budgets",
+    "ladder",
+    "flat_users",
+    "daily_actives",
+    "hardcoded_shorts",
+    "oversubscription",
+    "july_card",
+    "wall",
+    "wall_cause",
+    "fit_target",
+    "fit_80k_used",
+    "fit_80k_free",
+    "paging_past",
+    "metric",
+    "july_config",
+    "ceiling",
+    "eviction_from",
+    "two_by_34k",
+    "draft_kv_quant",
+    "ngl_99",
+    "second_card_gain",
+    "combined_saving",
+    "one_arena",
+    "evicted_speed",
+    "deep_speed",
+]
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,7 @@ from aelius_math.llamacpp_context import CACHE_TYPES
 from aelius_math.llamacpp_memory import ATTENTION, STATE
 from aelius_math.units import AeliusError
 
-FILES = {
-    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((GOLDEN / "llamacpp_builds").glob("*.json"))
-}
+FILES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((GOLDEN / "llamacpp_builds").glob("*.json"))}
 COUNTS = {"b9982": (299, 1, 0), "b11352": (307, 11, 0), "b11739": (870, 23, 2)}
 
 

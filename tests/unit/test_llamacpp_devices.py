@@ -125,9 +125,7 @@ def test_one_device_is_decided_as_the_pass_for_one_device_does():
     blocks = blocks_of(QWEN_27B, REPLAYED_27B)
     tail = 14_497 - (48 * 205.6 + 16 * 199.7)
     for build in ("jul", "oct"):
-        context = Context(
-            n_ctx=80 * 1024, n_seq_max=2, type_k="q8_0", type_v="q8_0", draft_max=3, build=build
-        )
+        context = Context(n_ctx=80 * 1024, n_seq_max=2, type_k="q8_0", type_v="q8_0", draft_max=3, build=build)
         compute = memory(QWEN_27B, context).compute_bytes / MIB
         for free in (20_000, 20_996, 22_500):
             one = fit(QWEN_27B, context, free_mib=free, weights_mib=14_497, vision_mib=1136)
@@ -282,10 +280,7 @@ def test_july_knows_of_one_unit_fewer_than_there_are():
 def test_the_draft_is_counted_on_the_device_that_holds_the_mtp_layer():
     blocks = blocks_of(QWEN_27B, REPLAYED_27B)
     given_ = {"blocks": blocks, "output_mib": 1000, "mtp_mib": 335, "free_mib": [24_000, 24_000]}
-    drafted, plain = (
-        fit_devices(QWEN_27B, Context(n_ctx=65536, draft_max=draft), compute_mib=[300, 300], **given_)
-        for draft in (1, 0)
-    )
+    drafted, plain = (fit_devices(QWEN_27B, Context(n_ctx=65536, draft_max=draft), compute_mib=[300, 300], **given_) for draft in (1, 0))
     assert plain.layers_total == drafted.layers_total - 1
     found = memory(QWEN_27B, Context(n_ctx=65536, draft_max=1))
     more = drafted.projected[1].used_bytes + drafted.projected[0].used_bytes

@@ -440,9 +440,7 @@ def test_layers_cannot_be_counted_where_one_may_keep_nothing():
 
 def test_state_alone_has_no_wall():
     mamba = Mamba2(num_layers=2, num_heads=8, head_dim=64, n_groups=1, state_size=128, conv_kernel_size=4)
-    found = fit(
-        Model(name="mamba", layers=(mamba,)), Context(n_ctx=4096), free_mib=5000, weights_mib=100, compute_mib=100
-    )
+    found = fit(Model(name="mamba", layers=(mamba,)), Context(n_ctx=4096), free_mib=5000, weights_mib=100, compute_mib=100)
     assert (found.verdict, found.wall_tokens, found.memory.compute_growing_bytes) == ("fits", None, 0)
 
 

@@ -121,9 +121,7 @@ def test_public_recurrent_state_lines_are_equal_as_printed():
 def test_public_compute_lines_are_equal_as_printed_but_for_the_boot_that_had_evicted_two_layers():
     evicted = 0
     for row in log_rows("compute_main", "compute_full", "compute_mtp"):
-        context = Context(
-            n_ctx=row["n_ctx"], type_k="q4_0", type_v="q4_0", draft_max=1, n_ubatch=row["ub"], build="jul"
-        )
+        context = Context(n_ctx=row["n_ctx"], type_k="q4_0", type_v="q4_0", draft_max=1, n_ubatch=row["ub"], build="jul")
         found = memory(QWEN_27B, context)
         size = found.compute_draft_bytes if row["kind"] == "compute_mtp" else found.compute_main_bytes
         if row["logged_MiB"] == 777.57:
@@ -138,9 +136,7 @@ def test_public_compute_lines_are_equal_as_printed_but_for_the_boot_that_had_evi
 
 def test_the_draft_estimate_with_a_quantised_cache_is_equal_as_printed():
     (row,) = log_rows("mtp_estimate_q8")
-    context = Context(
-        n_ctx=row["n_ctx"], type_k_draft="q8_0", type_v_draft="q8_0", draft_max=1, n_ubatch=row["ub"], n_batch=512
-    )
+    context = Context(n_ctx=row["n_ctx"], type_k_draft="q8_0", type_v_draft="q8_0", draft_max=1, n_ubatch=row["ub"], n_batch=512)
     found = memory(QWEN_27B, context)
     assert printed(found.draft_kv_bytes + found.compute_draft_bytes) == row["logged_MiB"] == 849.78
 
@@ -228,9 +224,7 @@ def test_attention_alone_has_no_state():
 
 
 def test_cache_types_do_not_touch_the_recurrent_state_and_its_dtype_in_the_model_does_not_either():
-    assert {
-        memory(QWEN_27B, Context(n_ctx=4096, type_k=name, type_v=name)).recurrent_bytes for name in CACHE_TYPES
-    } == {156_893_184}
+    assert {memory(QWEN_27B, Context(n_ctx=4096, type_k=name, type_v=name)).recurrent_bytes for name in CACHE_TYPES} == {156_893_184}
     half = GatedDeltaNet(**{**vars(delta(48, 16, 48)), "state_dtype": "bf16", "conv_dtype": "bf16"})
     halved = Model(name="27B", layers=(full(16, 4, 256), half))
     assert memory(halved, Context(n_ctx=4096)).recurrent_bytes == 156_893_184

@@ -135,16 +135,12 @@ def test_a_drafted_token_less_is_worth_its_state_twice():
 
 def test_worth_is_the_same_from_free_memory_as_read_and_from_free_memory_at_start():
     as_read = 23_750 - memory(QWEN_27B, JULY).recurrent_bytes / MIB
-    assert flag_worth(QWEN_27B, JULY, free_mib=as_read, weights_mib=16_387, vision_mib=1136) == flag_worth(
-        QWEN_27B, JULY, **CARD
-    )
+    assert flag_worth(QWEN_27B, JULY, free_mib=as_read, weights_mib=16_387, vision_mib=1136) == flag_worth(QWEN_27B, JULY, **CARD)
 
 
 def test_vision_and_margin_left_unset_are_none_and_1024_mib():
     given_ = {"free_before_mib": 23_750, "weights_mib": 16_387}
-    assert flag_worth(QWEN_27B, JULY, **given_) == flag_worth(
-        QWEN_27B, JULY, vision_mib=0, fit_target_mib=1024, **given_
-    )
+    assert flag_worth(QWEN_27B, JULY, **given_) == flag_worth(QWEN_27B, JULY, vision_mib=0, fit_target_mib=1024, **given_)
 
 
 def test_flags_that_are_as_they_could_be_are_not_offered():

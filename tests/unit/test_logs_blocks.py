@@ -146,7 +146,9 @@ def test_an_attention_block_size_settles_the_articles_pool_and_says_on_what_grou
     assert (found["most_conversations"], found["binds"]) == (199 // 19, "the blocks of the pool")
 
 
-@pytest.mark.parametrize(("seats", "most", "binds"), [(9, 9, "max_num_seqs"), (10, 10, "the blocks of the pool"), (11, 10, "the blocks of the pool")])
+@pytest.mark.parametrize(
+    ("seats", "most", "binds"), [(9, 9, "max_num_seqs"), (10, 10, "the blocks of the pool"), (11, 10, "the blocks of the pool")]
+)
 def test_seats_bind_when_they_are_fewer_than_the_blocks_allow(seats: int, most: int, binds: str) -> None:
     found = derived(f"non-default args: {{'max_num_seqs': {seats}}}", BLOCK, *POOL)
     assert (found["most_conversations"], found["binds"]) == (most, binds)

@@ -15,9 +15,7 @@ from aelius_math.logs import read
 
 PAGE = (Path(__file__).parents[2] / "docs" / "logs.md").read_text("utf-8")
 FORMS = log_vllm_lines.FORMS + log_llamacpp_lines.FORMS
-KEYS = Keys(
-    log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS
-)
+KEYS = Keys(log_vllm_lines.KEYS + log_llamacpp_lines.KEYS, log_vllm_lines.PARTS + log_llamacpp_lines.PARTS)
 SHOWN = re.findall(r"^```log\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LINES = [line for block in SHOWN for line in block.splitlines()]
 

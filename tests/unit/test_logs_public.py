@@ -9,10 +9,7 @@ import pytest
 
 from aelius_math.logs import read
 
-PUBLIC = {
-    row["id"]: row
-    for row in json.loads((Path(__file__).parents[1] / "golden" / "vllm_logs.json").read_text("utf-8"))
-}
+PUBLIC = {row["id"]: row for row in json.loads((Path(__file__).parents[1] / "golden" / "vllm_logs.json").read_text("utf-8"))}
 HEAD = "INFO 10-02 10:00:02 [vllm.py:1] "
 
 

@@ -173,9 +173,7 @@ RECURRENT = {
 
 
 @pytest.mark.parametrize(("given", "growing", "windows", "conv", "state"), RECURRENT.values(), ids=RECURRENT)
-def test_fixed_state_is_counted_beside_attention(
-    given: dict[str, Any], growing: int, windows: int, conv: int, state: int
-) -> None:
+def test_fixed_state_is_counted_beside_attention(given: dict[str, Any], growing: int, windows: int, conv: int, state: int) -> None:
     model = from_config(given)
     found = model.kv_bytes_per_token(), model.window_bytes(), model.conv_elements, model.state_elements
     assert found == (growing, windows, conv, state)

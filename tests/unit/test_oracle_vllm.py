@@ -117,7 +117,9 @@ def test_an_engine_that_breaks_says_where_its_stubs_are(monkeypatch, tmp_path):
     broken = SimpleNamespace(returncode=1, stdout="", stderr="Traceback\nAttributeError: new_field")
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: broken)
     text = stopped(oracle_vllm.asked, tmp_path, [CASE])
-    absent = SimpleNamespace(returncode=1, stdout="", stderr=f"x\nFileNotFoundError: [Errno 2] No such file or directory: '{tmp_path}/vllm/a.py'")
+    absent = SimpleNamespace(
+        returncode=1, stdout="", stderr=f"x\nFileNotFoundError: [Errno 2] No such file or directory: '{tmp_path}/vllm/a.py'"
+    )
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: absent)
     assert "vllm/a.py is asked for, and this release has no such file" in stopped(oracle_vllm.asked, tmp_path, [CASE])
     assert "new_field" in text and "vllm_stubs.py" in text and "Traceback (most" not in text
@@ -246,7 +248,7 @@ def test_the_same_cases_are_drawn_at_every_run_and_none_twice():
     assert first == second and len(set(texts)) == len(texts)
 
 
-SOURCE = '''
+SOURCE = """
 import torch
 
 def size(spec):
@@ -257,7 +259,7 @@ class Layer(torch.nn.Module):
     def block(self): return 16
     def spec(self): return super().spec() + self.block + extra
     def forward(self): return torch.zeros(1)
-'''
+"""
 
 
 def test_a_function_and_methods_of_a_file_run_without_the_file(tmp_path):

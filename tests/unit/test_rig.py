@@ -32,7 +32,13 @@ ARTICLE = {
 FIVE = [
     ARTICLE,
     {"model": "llama-3.1-8b", "available": "8 GiB", "max_model_len": "32K"},
-    {"model": "gemma-3-27b", "available": "12 GiB", "max_model_len": "65536", "max_num_batched_tokens": "8192", "tensor_parallel_size": "2"},
+    {
+        "model": "gemma-3-27b",
+        "available": "12 GiB",
+        "max_model_len": "65536",
+        "max_num_batched_tokens": "8192",
+        "tensor_parallel_size": "2",
+    },
     {"model": "deepseek-v3", "available": "30 GB", "version": "0.27.0", "tensor_parallel_size": "8", "short_tokens": "8K"},
     {"model": "nemotron-3-super-120b-a12b", "available": "20 GiB", "kv_cache_dtype": "fp8", "enable_prefix_caching": "on"},
     {"model": "qwen3-8b", "available": "1 GiB"},
@@ -151,7 +157,14 @@ def test_what_is_not_known_is_asked_for(settings: dict[str, object], field: str)
 
 def test_what_is_taken_for_a_setting_left_open_is_said() -> None:
     taken = " ".join(work_out({"model": "qwen3.8-27b", "available": "50 GiB"})["taken"])
-    for name in ("Version: 0.28.0", "Longest request: 262,144", "Tensor parallel: 1", "Draft tokens: 0", "KV cache dtype: auto", "Prefix caching"):
+    for name in (
+        "Version: 0.28.0",
+        "Longest request: 262,144",
+        "Tensor parallel: 1",
+        "Draft tokens: 0",
+        "KV cache dtype: auto",
+        "Prefix caching",
+    ):
         assert name in taken
 
 
@@ -174,7 +187,12 @@ def test_a_wrong_ladder_leaves_the_pool_standing() -> None:
 
 
 @hypothesis_settings(deadline=None)
-@given(st.dictionaries(st.sampled_from([*LABELS, "engine", "memory", "k", "unit"]), st.text(max_size=12) | st.sampled_from(["1", "on", "llama.cpp", "cards"])))
+@given(
+    st.dictionaries(
+        st.sampled_from([*LABELS, "engine", "memory", "k", "unit"]),
+        st.text(max_size=12) | st.sampled_from(["1", "on", "llama.cpp", "cards"]),
+    )
+)
 def test_nothing_typed_raises(settings: dict[str, str]) -> None:
     json.dumps(work_out({"model": "qwen3.8-27b", **settings}))
 
@@ -232,7 +250,9 @@ def test_a_log_of_a_model_outside_the_catalogue_asks_for_its_config_and_then_use
     assert explain_log(log, "{")["problems"][0]["field"] == "config"
 
 
-@pytest.mark.parametrize("path", sorted([*LOGS.glob("*.txt"), *(ROOT / "tests/golden/boot_logs").glob("*.txt")]), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted([*LOGS.glob("*.txt"), *(ROOT / "tests/golden/boot_logs").glob("*.txt")]), ids=lambda path: path.name
+)
 def test_every_log_is_explained_in_the_words_of_the_command(path: Path) -> None:
     found = explain_log(path.read_text(encoding="utf-8", errors="replace"))
     json.dumps(found)

@@ -64,7 +64,13 @@ def test_what_a_log_does_not_say_is_searched() -> None:
 @pytest.mark.parametrize("drafts", [1, 2, 3])
 def test_drafted_tokens_are_read_off_the_recurrent_state(drafts: int) -> None:
     state, cache = 598.5 * (1 + drafts), 576
-    log = EVICTED.replace("512.00", f"{cache}.00").replace("256.00", f"{cache / 2:.2f}").replace("1795.50", f"{state:.2f}").replace("32.00 MiB", "128.00 MiB").replace("16.00 MiB", "64.00 MiB")
+    log = (
+        EVICTED.replace("512.00", f"{cache}.00")
+        .replace("256.00", f"{cache / 2:.2f}")
+        .replace("1795.50", f"{state:.2f}")
+        .replace("32.00 MiB", "128.00 MiB")
+        .replace("16.00 MiB", "64.00 MiB")
+    )
     (boot,) = explain_log(log, CONFIG)["boots"]
     assert boot["settings"]["draft_max"] == str(drafts) and boot["settings"]["type_draft"] == "f16"
 

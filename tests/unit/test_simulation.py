@@ -150,8 +150,7 @@ def test_a_planted_fault_stops_the_run(monkeypatch, owner, name, fault):
 def test_more_rigs_and_a_router_serve_more():
     crowd = scene(scale=16, warm_up=0.5)
     one, spread, led = (
-        run(replace(crowd, rigs=rigs, routing=routing), 1).on_time
-        for rigs, routing in ((1, "least"), (4, "random"), (4, "least"))
+        run(replace(crowd, rigs=rigs, routing=routing), 1).on_time for rigs, routing in ((1, "least"), (4, "random"), (4, "least"))
     )
     assert one < spread < led
 

@@ -46,7 +46,9 @@ def test_a_size_is_read_in_its_unit_and_rounded_down_to_a_byte(text: object, siz
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "-1 GiB", "1 G", "1 gib", "1e9", "1.2.3 GiB", "1 GiB more", None, True, 1.5, [1], "9" * 200, -1])
+@pytest.mark.parametrize(
+    "text", ["", "GiB", "-1 GiB", "1 G", "1 gib", "1e9", "1.2.3 GiB", "1 GiB more", None, True, 1.5, [1], "9" * 200, -1]
+)
 def test_what_is_no_size_is_refused_by_its_field(text: object) -> None:
     with pytest.raises(AeliusError, match="^available: got .*, expected ") as refused:
         parse_bytes(text, "available")
@@ -82,7 +84,9 @@ def test_a_count_beyond_the_exact_floats_is_refused() -> None:
         whole("n", LARGEST + 1)
 
 
-@pytest.mark.parametrize(("value", "least", "most"), [(0, 1, LARGEST), (-1, 0, LARGEST), (5, 0, 4), ("3", 1, LARGEST), (3.0, 1, LARGEST), (True, 0, 9)])
+@pytest.mark.parametrize(
+    ("value", "least", "most"), [(0, 1, LARGEST), (-1, 0, LARGEST), (5, 0, 4), ("3", 1, LARGEST), (3.0, 1, LARGEST), (True, 0, 9)]
+)
 def test_what_is_no_whole_number_in_bounds_is_refused(value: object, least: int, most: int) -> None:
     with pytest.raises(AeliusError, match="^heads: got .*, expected a whole number"):
         whole("heads", value, least, most)

@@ -10,9 +10,7 @@ from aelius_math.units import GIB
 from aelius_math.vllm import DoesNotFit, Engine, plan_pool
 
 ATTENTION = FullAttention(num_layers=16, num_kv_heads=4, head_size=256)
-DELTA = GatedDeltaNet(
-    num_layers=48, num_k_heads=16, num_v_heads=48, head_k_dim=128, head_v_dim=128, conv_kernel_size=4, state_dtype="fp32"
-)
+DELTA = GatedDeltaNet(num_layers=48, num_k_heads=16, num_v_heads=48, head_k_dim=128, head_v_dim=128, conv_kernel_size=4, state_dtype="fp32")
 QWEN = Model(
     name="Qwen3.8-27B",
     layers=(DELTA, ATTENTION),

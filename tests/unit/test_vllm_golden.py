@@ -34,11 +34,7 @@ def layer_of(spec: dict[str, object], case: dict[str, object]) -> Layers:
         heads = {"num_layers": n, "num_kv_heads": s["kv_heads"], "head_size": s["head"]}
         if "window" in s:
             return SlidingWindow(**heads, sliding_window=s["window"])
-        return (
-            ChunkedAttention(**heads, attention_chunk_size=s["chunk"])
-            if "chunk" in s
-            else FullAttention(**heads)
-        )
+        return ChunkedAttention(**heads, attention_chunk_size=s["chunk"]) if "chunk" in s else FullAttention(**heads)
     if kind == "MLA":
         return MLA(num_layers=n, kv_lora_rank=s["latent"] - 64, qk_rope_head_dim=64)
     common = {
@@ -90,9 +86,7 @@ def model_and_engine(case: dict[str, object]) -> tuple[Model, Engine]:
         draft=(layer_of(flags["draft"], case),) if "draft" in flags else None,
         mamba_cache_mode=flags.get("mamba_cache_mode"),
         hybrid_kv_cache_manager=flags["hybrid_kv_manager"],
-        kernel_block_size=flags.get("kernel_align")
-        if any(s["kind"] in ("KDA",) for s in case["layers"])
-        else None,
+        kernel_block_size=flags.get("kernel_align") if any(s["kind"] in ("KDA",) for s in case["layers"]) else None,
     )
 
 
@@ -102,9 +96,7 @@ def test_the_golden_file_is_whole():
 
 @pytest.mark.parametrize("version", sorted({case["vllm"] for case in CASES}))
 def test_every_pool_the_engine_planned_comes_out(version):
-    wrong = [
-        problem for i, case in enumerate(CASES) if case["vllm"] == version and (problem := compare(i, case))
-    ]
+    wrong = [problem for i, case in enumerate(CASES) if case["vllm"] == version and (problem := compare(i, case))]
     assert not wrong, f"{len(wrong)} differ, first: {wrong[:5]}"
 
 

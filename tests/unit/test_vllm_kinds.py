@@ -27,9 +27,7 @@ FULL = FullAttention(num_layers=8, num_kv_heads=8, head_size=128)
 WINDOW = SlidingWindow(num_layers=8, num_kv_heads=8, head_size=128, sliding_window=1024)
 CHUNK = ChunkedAttention(num_layers=8, num_kv_heads=8, head_size=128, attention_chunk_size=1000)
 LATENT = MLA(num_layers=8, kv_lora_rank=512, qk_rope_head_dim=64, index_head_dim=128)
-DELTA = GatedDeltaNet(
-    num_layers=24, num_k_heads=16, num_v_heads=32, head_k_dim=128, head_v_dim=128, conv_kernel_size=4, state_dtype="fp32"
-)
+DELTA = GatedDeltaNet(num_layers=24, num_k_heads=16, num_v_heads=32, head_k_dim=128, head_v_dim=128, conv_kernel_size=4, state_dtype="fp32")
 KIMI = KimiDelta(num_layers=24, num_heads=32, head_dim=128, conv_kernel_size=4, state_dtype="fp32")
 FIRST = Mamba1(num_layers=24, intermediate_size=8192, state_size=16, conv_kernel_size=4)
 SECOND = Mamba2(num_layers=24, num_heads=64, head_dim=64, n_groups=8, state_size=128, conv_kernel_size=4)

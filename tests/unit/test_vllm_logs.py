@@ -139,8 +139,7 @@ def test_a_dense_model_that_did_not_fit_before_0_17_is_refused_with_the_logged_l
     log = LOGS[name]
     model, engine = setting(log)
     window = {
-        pytest.raises(DoesNotFit, plan_pool, model, engine, int((log["available_kv_gib"] + off / 1000) * GIB)).value
-        for off in range(-5, 6)
+        pytest.raises(DoesNotFit, plan_pool, model, engine, int((log["available_kv_gib"] + off / 1000) * GIB)).value for off in range(-5, 6)
     }
     assert longest in {refused.longest_max_model_len for refused in window}
 

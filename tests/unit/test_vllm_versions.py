@@ -94,9 +94,7 @@ def test_mode_all_counts_draft_tokens_from_0_22(version, more):
 
 
 def test_mode_all_aligns_to_a_common_multiple_of_chunk_and_block():
-    odd = Mamba2(
-        num_layers=24, num_heads=64, head_dim=64, n_groups=8, state_size=128, conv_kernel_size=4, chunk_size=96
-    )
+    odd = Mamba2(num_layers=24, num_heads=64, head_dim=64, n_groups=8, state_size=128, conv_kernel_size=4, chunk_size=96)
     pool = plan(FULL, odd, enable_prefix_caching=True, mamba_cache_mode="all", block_size=64)
     assert pool.block_size == 192 * -(-odd.state_bytes("bf16") // (192 * 4096))
 
@@ -157,10 +155,7 @@ def test_block_size_of_a_dense_model_is_as_set():
 
 def test_window_layers_start_from_the_kernels_block_from_0_25():
     large = SlidingWindow(num_layers=8, num_kv_heads=16, head_size=128, sliding_window=1024)
-    groups = {
-        v: [group.block_size for group in plan(FULL, large, version=v, block_size=64).groups]
-        for v in ("0.24.0", "0.25.0")
-    }
+    groups = {v: [group.block_size for group in plan(FULL, large, version=v, block_size=64).groups] for v in ("0.24.0", "0.25.0")}
     assert groups == {"0.24.0": [128, 64], "0.25.0": [64, 32]}
 
 
@@ -177,11 +172,10 @@ def test_num_gpu_blocks_override_replaces_the_memory_from_0_20_1():
 def test_a_drafters_smaller_page_takes_more_tokens_where_it_divides():
     small = FullAttention(num_layers=2, num_kv_heads=4, head_size=128)
     pool = plan(FULL, DELTA, draft=(small,), num_speculative_tokens=2, speculative_method="eagle")
-    assert {
-        (group.num_layers, group.block_size // pool.block_size)
-        for group in pool.groups
-        if group.spec == "FullAttentionSpec"
-    } == {(2, 1), (2, 2)}
+    assert {(group.num_layers, group.block_size // pool.block_size) for group in pool.groups if group.spec == "FullAttentionSpec"} == {
+        (2, 1),
+        (2, 2),
+    }
 
 
 def test_a_page_that_does_not_divide_is_padded_from_0_24():
@@ -398,9 +392,7 @@ def test_before_0_17_only_one_kind_of_full_attention_is_answered():
     assert refused(LATENT, version="0.16.0") == "version"
 
 
-@pytest.mark.parametrize(
-    "field", ["pipeline_parallel_size", "decode_context_parallel_size", "prefill_context_parallel_size"]
-)
+@pytest.mark.parametrize("field", ["pipeline_parallel_size", "decode_context_parallel_size", "prefill_context_parallel_size"])
 def test_parallelism_that_is_not_derived_is_refused_by_name(field):
     assert refused(FULL, **{field: 2}) == field
 

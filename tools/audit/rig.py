@@ -58,7 +58,10 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=path, args=["--disable-dev-shm-usage"])
         runs = [cold(browser, f"http://127.0.0.1:{server.server_port}/rig/") for _ in range(COLD)]
         browser.close()
-    took = {"click to first answer, cold": [first for first, _ in runs], "change to first result": [one for _, changes in runs for one in changes]}
+    took = {
+        "click to first answer, cold": [first for first, _ in runs],
+        "change to first result": [one for _, changes in runs for one in changes],
+    }
     for what, times in took.items():
         print(f"Your rig, {what}: median {median(times):,.0f} ms of {len(times)}, slowest {max(times):,.0f}; budget {BUDGET[what]:,} ms")
 

@@ -97,7 +97,9 @@ def main() -> None:
         sys.exit(f"audit: no Chromium. {chromium.REMEDY}")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Host, directory=str(asked.site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(f"Lighthouse, the median of {asked.runs}; budgets: {json.dumps(BUDGET)}, a first view of {FIRST_VIEW[0]:,} bytes in {FIRST_VIEW[1]} requests")
+    print(
+        f"Lighthouse, the median of {asked.runs}; budgets: {json.dumps(BUDGET)}, a first view of {FIRST_VIEW[0]:,} bytes in {FIRST_VIEW[1]} requests"
+    )
     missed = False
     for name, path in PAGES.items():
         if not (asked.site / path / "index.html").exists():

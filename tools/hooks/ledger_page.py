@@ -77,7 +77,9 @@ def filter_form(numbers: list[Number], script: str) -> str:
     selects, rules = "", ""
     for name, words in choices.items():
         options = "".join(f'<option value="{value}">{escape(word)}</option>' for value, word in words.items())
-        selects += f'<label>{name.capitalize()} <select name="{name}" autocomplete="off"><option value="">any</option>{options}</select></label>\n'
+        selects += (
+            f'<label>{name.capitalize()} <select name="{name}" autocomplete="off"><option value="">any</option>{options}</select></label>\n'
+        )
         for value in words:
             chosen = f'.md-content:has(.ledger-filter [name={name}] [value="{value}"]:checked)'
             rules += f'{chosen} table.ledger tr[id]:not([data-{name}="{value}"]){{display:none}}'

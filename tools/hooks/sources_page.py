@@ -75,8 +75,13 @@ def engine_files() -> str:
         for file in files:
             if file.engine == engine:
                 version = f" ({file.revision})" if file.path in table.get("elsewhere", {}) else ""
-                rows.append((linked(file.path, file.address) + version, ", ".join(f"<code>{stem}</code>" for stem in sorted(leaning[file]))))
-        parts.append(f'<h3 id="engine-{engine}">{escape(table["title"])}</h3><p>Read {escape(table["read"])}.</p>' + table_of(("file", "what rests on it"), rows))
+                rows.append(
+                    (linked(file.path, file.address) + version, ", ".join(f"<code>{stem}</code>" for stem in sorted(leaning[file])))
+                )
+        parts.append(
+            f'<h3 id="engine-{engine}">{escape(table["title"])}</h3><p>Read {escape(table["read"])}.</p>'
+            + table_of(("file", "what rests on it"), rows)
+        )
     return "".join(parts)
 
 
@@ -102,7 +107,9 @@ def golden(name: str) -> list[dict[str, object]]:
 
 def vllm_logs() -> Iterator[tuple[str, ...]]:
     for log in golden("vllm_logs"):
-        version = f"{log['vllm_version'] or 'version not stated'}{', inferred from a line' if log.get('version_inferred_from_log_line') else ''}"
+        version = (
+            f"{log['vllm_version'] or 'version not stated'}{', inferred from a line' if log.get('version_inferred_from_log_line') else ''}"
+        )
         printed = f"{log['gpu_kv_cache_tokens']:,} tokens" if log["gpu_kv_cache_tokens"] else "no tokens in the excerpt"
         yield with_links(str(log["source"])), escape(f"{log['model']}, {log['gpus']}"), escape(version), printed
 
