@@ -9,7 +9,7 @@
 # says how much all conversations may hold at the same moment.
 
 # %% tags=["fold"]
-from aelius_math import figures
+from aelius_math import figures, service
 from aelius_math.ledger import given, givens, num, numbers
 
 # %% [markdown]
@@ -50,51 +50,65 @@ numbers(
 # One user who asks for everything takes [90.5%](num:pool_share) of the service. The other [27,517](num:pool_gap) tokens
 # are what the rest of the house shares until the answer is finished.
 #
-# Most people ask for far less, and the same pool then serves more of them. Whole requests of equal length, by plain
-# division:
+# Most people ask for far less, and the same pool then serves more of them. It does not divide evenly, though. The engine
+# hands memory out in blocks, [200](num:blocks) of [1,616](num:block) tokens, and keeps one. By its planner's count every
+# live conversation holds [18](num:fixed) of them for its state, however little it says; where that comes from is in
+# [the note on the pool](04_why_289661.ipynb#what-a-short-conversation-costs). So of equal conversations fit:
 
 # %% tags=["fold"]
 K = given("k_binary")
 lengths = [256 * K, 128 * K, 64 * K, 32 * K, 16 * K, 8 * K]
-seats = {length: pool // length for length in lengths}
+planned = service.pool()
+fit = {length: planned.usable_blocks // planned.blocks(length) for length in lengths}
+by_tokens = {length: pool // length for length in lengths}
+chosen = "one of the lengths chosen here"
 numbers(
-    seats_128k=num(seats[128 * K], f"requests of {figures.tokens(128 * K)} that the pool holds", "= pool // (128 * k_binary)", "requests"),
-    seats_64k=num(seats[64 * K], f"requests of {figures.tokens(64 * K)} that the pool holds", "= pool // (64 * k_binary)", "requests"),
-    seats_32k=num(seats[32 * K], f"requests of {figures.tokens(32 * K)} that the pool holds", "= pool // (32 * k_binary)", "requests"),
-    seats_8k=num(seats[8 * K], f"requests of {figures.tokens(8 * K)} that the pool holds", "= pool // (8 * k_binary)", "requests"),
+    length_32k=num(32 * K, "a conversation's length", unit="tokens", kind="assumed", source=chosen, k=1024),
+    length_8k=num(8 * K, "a shorter conversation's length", unit="tokens", kind="assumed", source=chosen, k=1024),
+    seats_8k_b=num(fit[8 * K], f"requests of {figures.tokens(8 * K)} at once, planned", "= usable // (ceil_div(8 * k_binary, block) + fixed)", "requests"),
+    seats_32k=num(by_tokens[32 * K], f"the pool's tokens over {figures.tokens(32 * K)}, which is more than fit", "= pool // (32 * k_binary)", "requests"),
+    seats_8k=num(by_tokens[8 * K], f"the pool's tokens over {figures.tokens(8 * K)}, which is more than fit", "= pool // (8 * k_binary)", "requests"),
 )
 
 # %% tags=["fold"]
 rows = list(reversed(lengths))
-left_over = {length: pool - seats[length] * length for length in lengths}
+usable, fixed = planned.usable_blocks, planned.fixed_blocks_per_request
 with figures.plot(height=290) as (fig, ax):
     for row, length in enumerate(rows):
-        for seat in range(seats[length]):
-            ax.barh(row, length, left=seat * length, height=0.66, color=figures.colour(1), edgecolor=figures.PAPER)
-        ax.barh(row, left_over[length], left=pool - left_over[length], height=0.66, color=figures.colour(6), alpha=0.3)
-    ax.axvline(pool, color=figures.INK)
-    ax.set_yticks(range(len(rows)), [f"{seats[length]} of {figures.tokens(length)}" for length in rows])
-    figures.token_axis(ax.xaxis, [0, 64 * K, 128 * K, 192 * K, 256 * K])
-    figures.axes(ax, x="tokens of the pool", grid="")
+        each = planned.blocks(length)
+        for seat in range(fit[length]):
+            ax.barh(row, fixed, left=seat * each, height=0.66, color=figures.colour(2))
+            ax.barh(row, each - fixed, left=seat * each + fixed, height=0.66, color=figures.colour(1))
+            ax.barh(row, each, left=seat * each, height=0.66, color="none", edgecolor=figures.PAPER)
+        ax.barh(row, usable - fit[length] * each, left=fit[length] * each, height=0.66, color=figures.colour(6), alpha=0.3)
+    ax.axvline(usable, color=figures.INK)
+    ax.set_yticks(range(len(rows)), [f"{fit[length]} of {figures.tokens(length)}" for length in rows])
+    ax.set_xticks([0, 50, 100, 150])
+    figures.axes(ax, x="blocks of the pool", grid="")
     ax.set_ylim(-0.55, len(rows) + 0.05)
-    figures.label(ax, pool, len(rows) - 0.6, "{pool} live for everybody", pool=pool, dx=-6, ha="right", va="bottom")
+    figures.label(ax, 0, len(rows) - 0.6, "state", colour=figures.colour(2), va="bottom")
+    figures.label(ax, fixed, len(rows) - 0.6, "text", colour=figures.colour(1), dx=14, va="bottom")
+    figures.label(ax, usable, len(rows) - 0.6, "{usable} blocks for everybody", usable=usable, dx=-6, ha="right", va="bottom")
 figures.show(
     fig,
     name="two-numbers",
-    alt="Six bars, each the pool of {pool} tokens, filled with whole requests of one length: one of full length, {seats_128k} of "
-    "half of that, {seats_64k}, {seats_32k} and so on up to {seats_8k}. A grey rest is left in each.",
-    caption="One request of full length fills the pool. Cut it into shorter ones and {seats_64k}, {seats_32k} or {seats_8k} people fit, counted in tokens.",
-    pool=pool,
-    seats_128k=seats[128 * K],
-    seats_64k=seats[64 * K],
-    seats_32k=seats[32 * K],
-    seats_8k=seats[8 * K],
+    alt="Six bars, each the {usable} blocks that conversations can hold, filled with as many of one length as fit: one of full length, one "
+    "of half of that, then {seats_64k_b}, {seats_32k_b}, {seats_16k} and {seats_8k_b}. Each has {fixed} blocks of state before its text. A grey rest is left in most.",
+    caption="What fits at once, in the engine's blocks: a single request of full length, or {seats_64k_b}, {seats_32k_b} or {seats_8k_b} shorter ones. "
+    "Each pays {fixed} blocks for its state.",
+    usable=usable,
+    fixed=fixed,
+    seats_64k_b=fit[64 * K],
+    seats_32k_b=fit[32 * K],
+    seats_16k=fit[16 * K],
+    seats_8k_b=fit[8 * K],
 )
 
 # %% [markdown]
-# The lengths are in binary K, [1,024](num:k_binary) tokens. Plain division is too kind: the engine gives memory out in
-# blocks, and every live conversation pays a fixed sum besides.
-# [Counted in blocks](04_why_289661.ipynb#what-a-short-conversation-costs), fewer fit.
+# Dividing the pool's tokens is too kind. It would give [8](num:seats_32k) conversations of [32K](num:length_32k) where
+# [5](num:seats_32k_b) fit, and [35](num:seats_8k) of [8K](num:length_8k) where [8](num:seats_8k_b) fit. The lengths are in binary K,
+# [1,024](num:k_binary) tokens. A running request holds a few blocks less than is planned: that lets
+# [two](num:run_128k) of [128K](num:flat_slice) run beside each other.
 
 # %% [markdown]
 # ## Check
@@ -113,14 +127,16 @@ numbers(
 )
 
 # %% [markdown]
-# [2,622](num:same_print) different pools print the same concurrency. And the bars of the plot, filled by another route:
+# [2,622](num:same_print) different pools print the same concurrency. And the bars of the plot, filled by another route: by
+# hand, block by block, until the next conversation does not fit.
 
 # %%
 for length in lengths:
-    room, count = pool, 0
-    while room >= length:
-        room, count = room - length, count + 1
-    assert (count, room) == (seats[length], left_over[length])
+    room, count = 200 - 1, 0
+    each = -(-length // 1616) + 3 * (2 + given("drafts"))
+    while room >= each:
+        room, count = room - each, count + 1
+    assert count == fit[length] <= by_tokens[length]
 
 # %% [markdown]
 # ## What if

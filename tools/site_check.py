@@ -98,6 +98,11 @@ def target(site: Path, base: Path, url: str) -> Path | None:
     return file if file.is_file() else None
 
 
+def anchor(fragment: str) -> str:
+    """The id that an address leads to. Your rig opens a tab by its name: #view=log leads to the tab with the id tab-log."""
+    return re.sub(r"^view=", "tab-", unquote(fragment))
+
+
 def dead_links(site: Path) -> Iterator[str]:
     """Links within the site that lead to no file or no anchor, or that would break under a sub-path."""
     for here in pages(site):
@@ -114,7 +119,7 @@ def dead_links(site: Path) -> Iterator[str]:
             file = target(site, here.path, url)
             if file is None:
                 yield f"{name}: {url}: no such file"
-            elif parts.fragment and file.suffix == ".html" and unquote(parts.fragment) not in page(file).anchors:
+            elif parts.fragment and file.suffix == ".html" and anchor(parts.fragment) not in page(file).anchors:
                 yield f"{name}: {url}: no such anchor"
         yield from (f"{name}: the id {twice!r} stands there twice" for twice in here.twice)
 

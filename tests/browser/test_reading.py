@@ -28,15 +28,25 @@ def tab_to(page: Page, selector: str) -> None:
 
 def test_by_keyboard_alone_from_home_to_the_cell_that_derives_a_number(open_page) -> None:
     page: Page = open_page()
-    tab_to(page, 'article a.num[href$="#seats_32k"]')
+    tab_to(page, 'article a.num[href$="#seats_32k_b"]')
     expect(page.locator("#tip")).to_be_visible()
     page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(r"/ledger/#seats_32k$"))
-    assert page.evaluate(IN_VIEW, "seats_32k")
-    tab_to(page, '#seats_32k a[href*="#num-"]')
+    page.wait_for_url(re.compile(r"/ledger/#seats_32k_b$"))
+    assert page.evaluate(IN_VIEW, "seats_32k_b")
+    tab_to(page, '#seats_32k_b a[href*="#num-"]')
     page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(r"/notebooks/.*#num-seats_32k$"))
-    assert page.evaluate(IN_VIEW, "num-seats_32k")
+    page.wait_for_url(re.compile(r"/notebooks/.*#num-seats_32k_b$"))
+    assert page.evaluate(IN_VIEW, "num-seats_32k_b")
+
+
+@pytest.mark.parametrize(("phone", "room"), [(False, 900), (True, 2 * 844)], ids=["desktop", "phone"])
+def test_question_answer_and_both_plots_of_the_home_page_take_a_screen_or_two_of_a_phone(open_page, phone: bool, room: int) -> None:
+    page: Page = open_page("", phone=True) if phone else open_page("", viewport={"width": 1440, "height": 900})
+    foot = page.locator("article figure").last.evaluate("(figure) => figure.getBoundingClientRect().bottom + scrollY")
+    assert foot <= room
+    page.get_by_role("link", name="Explain a boot log").click()
+    expect(page.get_by_role("tab", name="Explain my log")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("[name=log]")).to_be_visible()
 
 
 def test_the_first_tab_offers_to_skip_to_the_content(open_page) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import notebooks
+from aelius_math import service
 
 PLOT = re.compile(r'<figure class="plot" id="plot-([^"]+)">(.*?)</figure>', re.DOTALL)
 
@@ -21,6 +22,27 @@ def test_the_home_page_gives_the_two_numbers_before_anything_else(site: Path) ->
     before = article[: article.index("<figure")]
     bound = re.findall(r'<a class="num"[^>]*>([^<]+)</a>', before)
     assert bound.index("262,144") < bound.index("289,661") < 4
+
+
+def test_the_home_page_shows_how_many_conversations_fit_as_the_engine_counts(site: Path) -> None:
+    drawing = html(site, "").partition('id="plot-two-numbers"')[2].partition("</svg>")[0]
+    pool = service.pool()
+    shown = re.findall(r">(\d+) of (\d+)K<", drawing)
+    assert len(shown) == 6
+    for count, length in shown:
+        assert int(count) == pool.usable_blocks // pool.blocks(1024 * int(length)), length
+
+
+def test_the_home_page_says_what_the_article_is_before_its_first_number_and_leads_to_the_rig_before_its_first_plot(site: Path) -> None:
+    article = html(site, "").partition("<article")[2]
+    assert "What a long conversation actually costs" in article[: article.index("262,144")]
+    assert 'href="ledger/#the-article"' in article[: article.index("262,144")]
+    links = re.findall(r'<a[^>]* href="([^"]+)"', article[: article.index("<figure")])
+    assert {"rig/", "rig/#view=log"} <= set(links)
+
+
+def test_the_page_on_boot_logs_leads_at_once_to_the_box_that_takes_one(site: Path) -> None:
+    assert 'href="../rig/#view=log"' in html(site, "logs").partition("</h1>")[2].partition("</p>")[0]
 
 
 def test_the_home_page_asks_the_question_of_every_note_and_leads_to_it(site: Path) -> None:

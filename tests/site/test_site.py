@@ -70,6 +70,7 @@ def test_the_page_for_a_missing_address_brings_all_it_needs(site: Path) -> None:
     [
         ('<a href="nowhere/">x</a>', site_check.dead_links, "no such file"),
         ('<a href="#nowhere">x</a>', site_check.dead_links, "no such anchor"),
+        ('<a href="#view=nothing">x</a>', site_check.dead_links, "no such anchor"),
         ('<a href="/ledger/">x</a>', site_check.dead_links, "absolute path"),
         ('<a href="num:pool">x</a>', site_check.dead_links, "no address"),
         ('<i id="twin"></i><i id="twin"></i>', site_check.dead_links, "twice"),

@@ -50,6 +50,8 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     sections = list(tables(numbers, note_link))
     for anchor, title, _ in sections:
         next(iter(page.toc)).children.append(AnchorLink(re.sub("<[^>]+>", "", title), anchor, 2))
+    if page.present_anchor_ids is not None:  # so that pages may link to a section
+        page.present_anchor_ids |= {anchor for anchor, *_ in sections}
     filter_ = filter_form(numbers, get_relative_url("assets/ledger.js", page.url))
     return html.replace(MARK, filter_ + "".join(part(*section) for section in sections))
 

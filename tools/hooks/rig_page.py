@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,12 @@ def data(page: Page, files: Files) -> dict[str, Any]:
         },
         "sources": {key: f"{card.visible}: {card.source}" for key, card in rig.cards().items()},
     }
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
+    """A tab has an address of its own, which the page's script opens: rig.md#view=log may be linked as any anchor."""
+    if page.file.src_uri == PAGE and page.present_anchor_ids is not None:
+        page.present_anchor_ids |= {f"view={name}" for name in re.findall(r'id="tab-(\w+)"', html)}
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
