@@ -22,7 +22,7 @@ from aelius_math.ledger import given, givens, num, numbers
 # the files of the earlier models of the same class.
 
 # %%
-givens("layers_all", "full_attention_blocks", "recurrent_blocks", "request_limit")
+givens("model", "layers_all", "full_attention_blocks", "recurrent_blocks", "request_limit")
 
 # %% tags=["fold"]
 config = catalogue.config("qwen3.8-27b")["text_config"]

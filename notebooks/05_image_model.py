@@ -25,7 +25,7 @@ from aelius_math.vllm import DoesNotFit, plan_pool
 GiB = 2**30
 pool, limit = given("pool"), given("request_limit")
 peaks = {key: int(given(key) * GiB) for key in ("image_peak_streamed", "edit_peak", "image_peak_resident")}
-givens("image_peak_resident", "image_peak_streamed", "image_time_cost", "edit_peak", "kv_available", "card_visible")
+givens("read_on", "image_model_arrived", "image_peak_resident", "image_peak_streamed", "image_time_cost", "edit_peak", "kv_available", "card_visible")
 
 # %% [markdown]
 # ## Derive: what a GiB is worth

@@ -27,7 +27,7 @@ from aelius_math.tables import Table
 
 # %%
 MiB, GB, K = 2**20, 10**9, given("k_binary")
-givens("july_card", "july_config", "wall", "fit_target", "fit_80k_used", "fit_80k_free", "ceiling", "eviction_from")
+givens("july_card", "july_config", "ngl_99", "wall", "fit_target", "fit_80k_used", "fit_80k_free", "ceiling", "eviction_from")
 
 # %% [markdown]
 # The settings below are the article's where it states them. A number of slots that is given by hand (`-np`) splits

@@ -3,17 +3,19 @@
 const form = document.querySelector(".ledger-filter")
 const sections = [...document.querySelectorAll(".ledger-part")].map((part) => [part, [...part.querySelectorAll("tbody tr")]])
 const texts = new Map()
-const text = (row) => texts.get(row) ?? texts.set(row, row.textContent.toLowerCase()).get(row) // read when words are searched
+const plain = (words) => words.toLowerCase().replace(/(?<=\d),(?=\d|\s|$)/g, "") // 289,661 as 289661
+const grouped = (words) => words.replace(/(?<=\d)\s(?=\d{3}(?!\d))/g, "") // 289 661, which may also be two numbers
+const text = (row) => texts.get(row) ?? texts.set(row, plain(row.textContent)).get(row) // read when words are searched
 
 function narrow() {
   const chosen = [...new FormData(form)].filter(([, value]) => value.trim())
-  const words = form.q.value.toLowerCase().split(/\s+/).filter(Boolean)
+  const asked = [plain(form.q.value), grouped(plain(form.q.value))].map((words) => words.split(/\s+/).filter(Boolean))
   const others = chosen.filter(([name]) => name !== "q")
   let shown = 0, all = 0
   for (const [part, rows] of sections) {
     let left = 0
     for (const row of rows) {
-      row.hidden = !others.every(([name, value]) => row.dataset[name] === value) || !words.every((word) => text(row).includes(word))
+      row.hidden = !others.every(([name, value]) => row.dataset[name] === value) || !asked.some((words) => words.every((word) => text(row).includes(word)))
       left += !row.hidden
     }
     part.hidden = part.previousElementSibling.hidden = !left

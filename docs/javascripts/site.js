@@ -12,22 +12,26 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
 
 // --- Bound numbers: what a number is and where it comes from, by mouse, keyboard and touch.
 // The text is the link's title, taken over so that the browser's own tip does not come too. Escape closes it, the
-// pointer may enter it; a first tap opens it, a second follows the link to the ledger.
+// pointer may enter it; a first tap opens it, a second follows the number to the ledger, and so does a tap on the tip. Its link
+// is no stop of the keyboard: the number itself, which has the focus, leads to the same place.
 {
   const tip = document.querySelector("main").appendChild(document.createElement("div"))
+  const said = tip.appendChild(document.createElement("div"))
+  const way = tip.appendChild(Object.assign(document.createElement("a"), { tabIndex: -1, textContent: "In the ledger" }))
   tip.className = "tip"
   tip.id = "tip"
-  tip.role = "tooltip"
   tip.hidden = true
+  said.id = "tip-said"
+  said.role = "tooltip"
   let open = null, waiting = 0, touched = false
 
   const fill = (text) => {
     const [first, ...rest] = text.split("\n")
-    tip.replaceChildren(Object.assign(document.createElement("b"), { textContent: first }))
+    said.replaceChildren(Object.assign(document.createElement("b"), { textContent: first }))
     rest.forEach((line, index) => {
       const part = Object.assign(document.createElement("span"), { textContent: line })
       if (index) part.className = "how"
-      tip.append(part)
+      said.append(part)
     })
   }
   const place = (link) => {
@@ -48,9 +52,10 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
     if (!link.dataset.about) return
     open = link
     fill(link.dataset.about)
+    way.href = link.href
     tip.hidden = false
     link.classList.add("open")
-    link.setAttribute("aria-describedby", "tip")
+    link.setAttribute("aria-describedby", "tip-said")
     place(link)
   }
   const hide = () => {
@@ -83,8 +88,8 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
   })
   document.addEventListener("focusin", (event) => {
     const link = number(event)
-    if (!link) hide()
-    else if (!touched) show(link)
+    if (!link && !tip.contains(event.target)) hide()
+    else if (link && !touched) show(link)
   })
   document.addEventListener("keydown", (event) => {
     touched = false

@@ -49,6 +49,18 @@ def test_question_answer_and_both_plots_of_the_home_page_take_a_screen_or_two_of
     expect(page.locator("[name=log]")).to_be_visible()
 
 
+def test_the_ways_back_from_ledger_and_errata_lead_to_the_number_on_the_screen_of_a_phone(open_page) -> None:
+    page: Page = open_page(phone=True)
+    ways = []
+    for path, links in (("ledger/", "table.ledger td a"), ("errata/", "article p > a")):
+        page.goto(path, wait_until="load")
+        ways += page.locator(f'{links}[href*="/notebooks/"]').evaluate_all("(links) => links.map((link) => link.href)")
+    assert len(ways) > 300
+    for way in ways[:1] + ways[7::31] + ways[-1:]:
+        page.goto(way, wait_until="load")
+        assert page.evaluate(IN_VIEW, way.partition("#")[2]), way
+
+
 def test_the_first_tab_offers_to_skip_to_the_content(open_page) -> None:
     page: Page = open_page("notebooks/01_two_numbers/")
     page.keyboard.press("Tab")
@@ -60,7 +72,7 @@ def test_a_tooltip_opens_under_the_pointer_lets_it_in_and_closes_by_escape(open_
     number, tip = page.locator(LIMIT).first, page.locator("#tip")
     number.hover()
     expect(tip).to_be_visible()
-    expect(number).to_have_attribute("aria-describedby", "tip")
+    expect(number).to_have_attribute("aria-describedby", "tip-said")
     expect(tip).to_contain_text("262,144")
     tip.hover()
     page.wait_for_timeout(400)
@@ -101,6 +113,37 @@ def test_a_first_tap_opens_the_tooltip_within_the_screen_and_a_second_follows_th
     expect(tip).to_be_visible()
     number.tap()
     page.wait_for_url(re.compile(r"/ledger/#request_limit$"))
+
+
+def test_a_tap_on_the_tooltip_leads_to_the_ledger(open_page) -> None:
+    page: Page = open_page(phone=True, has_touch=True, is_mobile=True)
+    page.locator(LIMIT).first.tap()
+    link = page.locator("#tip a")
+    expect(link).to_have_text("In the ledger")
+    assert violations(page) == []
+    box = page.locator("#tip b").bounding_box()
+    assert box
+    page.touchscreen.tap(box["x"] + 8, box["y"] + 8)  # beside the link's words
+    page.wait_for_url(re.compile(r"/ledger/#request_limit$"))
+
+
+def test_the_link_of_a_tooltip_is_for_the_pointer_and_the_number_stays_the_only_stop_of_the_keyboard(open_page) -> None:
+    page: Page = open_page()
+    page.locator(LIMIT).first.focus()
+    expect(page.locator("#tip a")).to_be_visible()
+    page.keyboard.press("Tab")
+    assert not page.evaluate("document.activeElement.matches('#tip a')")
+    page.locator(LIMIT).first.hover()
+    expect(page.locator("#tip")).to_contain_text("262,144")
+    page.locator("#tip a").click()
+    page.wait_for_url(re.compile(r"/ledger/#request_limit$"))
+
+
+def test_every_number_on_the_home_page_that_can_be_tapped_looks_so(open_page) -> None:
+    bare = open_page().locator("article p a.num").evaluate_all(
+        "(links) => links.filter((link) => getComputedStyle(link).backgroundImage === 'none').map((link) => link.textContent)"
+    )
+    assert bare == []
 
 
 def test_search_finds_a_heading_inside_a_note_by_keyboard(open_page, site: Path) -> None:
@@ -217,6 +260,17 @@ def test_the_ledger_is_narrowed_by_note_kind_and_verdict_and_the_address_keeps_i
     page.locator("[name=kind]").select_option("assumed")
     assert page.locator("table.ledger tbody tr:visible").count() == page.locator('table.ledger tr[data-kind="assumed"]').count() > 0
     expect(page.locator("[name=q]")).to_be_hidden()
+
+
+def test_the_ledger_finds_a_number_however_its_digits_are_grouped(open_page) -> None:
+    page: Page = open_page("ledger/")
+    for words in ("289,661", "289661", "289 661", " 289\u202f661", "pool 289661", "289,6"):
+        page.locator("[name=q]").fill(words)
+        expect(page.locator("tr#pool")).to_be_visible()
+    page.locator("[name=q]").fill("289662")
+    expect(page.locator(".ledger-filter output")).to_contain_text("0 of")
+    page.locator("[name=q]").fill("16 64")  # two numbers, not one
+    expect(page.locator("tr#full_attention_blocks")).to_be_visible()
 
 
 SLIDER = "#plot-seats-by-length"

@@ -29,6 +29,19 @@ def test_a_derived_number_leads_back_to_its_cell(rows: dict[str, str], site: Pat
             assert f'id="num-{key}"' in (site / "notebooks" / number.note / "index.html").read_text(encoding="utf-8"), key
 
 
+def test_a_number_of_the_article_leads_back_to_its_place_in_the_note_from_its_row_and_from_the_errata(rows: dict[str, str], site: Path) -> None:
+    errata = (site / "errata" / "index.html").read_text(encoding="utf-8")
+    care = dict(re.findall(r'<h2 id="care-(\w+)">.*?Derived in: <a href="([^"]*)"', errata, re.DOTALL))
+    treated = {key: number for key, number in published().items() if number.origin == "article" and number.note}
+    assert care and len(treated) > 50
+    for key, number in treated.items():
+        (link,) = re.findall(rf'href="(\.\./notebooks/{number.note}/[^"]*)"', rows[key].rpartition("<td")[2])
+        page, _, anchor = link.removeprefix("../").partition("#")
+        assert anchor.startswith("num-"), key
+        assert f'id="{anchor}"' in (site / page / "index.html").read_text(encoding="utf-8"), key
+        assert care.get(key, link) == link
+
+
 def test_each_row_says_the_number_its_kind_and_where_it_comes_from(rows: dict[str, str]) -> None:
     for key, number in collect().items():
         text = re.sub(r"<[^>]+>|&\w+;|&#x27;", "", rows[key])

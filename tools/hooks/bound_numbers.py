@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import prose
 import typed_digits
 
-LINK = re.compile(r'<a (?:xlink:)?href="num:(?P<id>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
+LINK = re.compile(r'<a (?:xlink:)?href="num:(?P<id>[^"]*)"(?P<anchor> id="num-\w+")?[^>]*>(?P<text>.*?)</a>', re.DOTALL)
 DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 ALT = re.compile(r'(?<= data-numbers=")[^"]*')
 
@@ -82,7 +82,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     def in_prose(match: re.Match[str]) -> str:
         number = checked(match)
         about = f' title="{escape(title(number))}"' if number else ""
-        return f'<a class="num" href="{rows}#{match["id"]}"{about}>{match["text"]}</a>'
+        return f'<a class="num" href="{rows}#{match["id"]}"{match["anchor"] or ""}{about}>{match["text"]}</a>'
 
     def in_drawing(match: re.Match[str]) -> str:
         checked(match)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
@@ -15,9 +16,11 @@ from mkdocs.utils import get_relative_url
 
 from aelius_math.ledger import Number, collect, long_text
 
-NoteLink = Callable[..., str]
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import places
+
+NoteLink = Callable[..., str]
 ARTICLE = ("number", "what it is", "verdict", "treated in")
 FACTS = ("number", "what it is", "source")
 DERIVED = ("number", "what it is", "how")
@@ -33,6 +36,7 @@ FILTER = """<form class="ledger-filter" role="search" aria-label="The ledger">
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     if MARK not in html and CARE_MARK not in html:
         return html
+    places.standing.cache_clear()  # the live preview builds again
     numbers = list(collect(ROOT).values())
 
     def note_link(stem: str, text: str = "", anchor: str = "") -> str:
@@ -133,7 +137,7 @@ def article_row(number: Number, note_link: NoteLink) -> str:
     verdict = f'<span class="verdict" data-verdict="{slug(word)}">{word}</span>'
     for more in (number.reading, number.verdict_note):
         verdict += f" <small>{bound(more)}</small>" if more else ""
-    return row(number, what, verdict, note_link(number.note) if number.note else "")
+    return row(number, what, verdict, note_link(number.note, anchor=places.place(number)) if number.note else "")
 
 
 def bound(text: str) -> str:
@@ -149,7 +153,7 @@ def care(number: Number, note_link: NoteLink) -> str:
         f'<h2 id="care-{number.id}">{escape(sentence(number.label))}</h2>'
         f"<p>{bound(sentence(number.says))}.</p>"
         f'<p><span class="verdict" data-verdict="{slug(number.verdict)}">{number.verdict}</span>{reading}. '
-        f"{bound(number.verdict_note)}</p><ol>{lines}</ol><p>Derived in: {note_link(number.note)}</p>"
+        f"{bound(number.verdict_note)}</p><ol>{lines}</ol><p>Derived in: {note_link(number.note, anchor=places.place(number))}</p>"
     )
 
 

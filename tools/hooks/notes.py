@@ -87,6 +87,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         for element in prose(cell) or code(cell):
             body.append(element)
     mark_outputs(body)
+    lay_places(body)
     set_mathematics(body)
     set_links(body, page, files)
     set_headings(body, page)
@@ -129,6 +130,18 @@ def mark_outputs(body: BeautifulSoup) -> None:
         output["class"].append("drawn")
     for table in body.select("table.numbers:has(tr[id])"):
         table["class"].append("recorded")
+
+
+def lay_places(body: BeautifulSoup) -> None:
+    """An anchor for each number that stands here, which the ledger leads back to (tools/places.py)."""
+    laid = {row["id"] for row in body.select("tr[id]")}
+    shown = body.select("table.numbers tr:not([id]) > td:first-child > code:only-child")
+    places = [(f"num-{symbol.get_text()}", symbol.find_parent("tr")) for symbol in shown if symbol.get_text().isidentifier()]
+    places += [(f"num-{link['href'].removeprefix('num:')}", link) for link in body.select('a[href^="num:"]:not(h1 a)') + body.select('h1 a[href^="num:"]')]
+    for anchor, place in places:
+        if anchor not in laid:
+            laid.add(anchor)
+            place["id"] = anchor
 
 
 def element(html: str) -> Tag:
