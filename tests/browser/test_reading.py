@@ -165,6 +165,14 @@ def test_search_finds_a_heading_inside_a_note_by_keyboard(open_page, site: Path)
     assert page.evaluate(IN_VIEW, anchor)
 
 
+def test_a_search_for_a_term_shows_its_definition_first_and_not_the_package(open_page) -> None:
+    page: Page = open_page()
+    page.keyboard.press("/")
+    page.keyboard.type("null block")
+    expect(page.locator(".md-search-result__item").first.locator("a").first).to_have_attribute("href", re.compile("/notation/"), timeout=15_000)
+    expect(page.locator(".md-search-result__item").first.locator(".md-search-result__terms")).to_have_count(0)  # nothing is missing
+
+
 def test_the_search_index_is_asked_for_when_somebody_searches_and_not_before(open_page) -> None:
     page: Page = open_page("notebooks/01_two_numbers/")
     loaded = "() => performance.getEntriesByType('resource').some(({ name }) => name.includes('search_index'))"
@@ -209,6 +217,42 @@ def test_anchors_lead_below_the_header_and_into_what_was_folded(open_page, site:
                 "(id) => innerHeight + scrollY >= document.documentElement.scrollHeight - 2 && document.getElementById(id).getClientRects().length > 0",
                 target,
             ), f"{path}#{target}"
+
+
+def test_on_a_phone_tables_of_text_fit_and_what_scrolls_sideways_shows_it_at_its_edges(open_page, site: Path) -> None:
+    page: Page = open_page(phone=True, has_touch=True, is_mobile=True)
+    scrolled = 0
+    for path in paths(site):
+        page.goto(path, wait_until="load")
+        boxes = page.evaluate(
+            """() => [...document.querySelectorAll("article *")].filter((box) => {
+                 box.closest(".note-code, .note-output")?.style.setProperty("content-visibility", "visible")
+                 return /auto|scroll/.test(getComputedStyle(box).overflowX) && box.scrollWidth > box.clientWidth + 1 && !box.matches("textarea")
+               }).map((box) => [box.className, box.querySelector("table")?.className ?? "", getComputedStyle(box).backgroundAttachment])"""
+        )
+        for name, table, attachment in boxes:
+            assert "local" in attachment, (path, name)
+            assert "md-typeset__scrollwrap" not in name and not {"given", "recorded"} & set(table.split()), (path, name, table)
+        scrolled += len(boxes)
+    assert scrolled > 50
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+@pytest.mark.parametrize("path", ["logs/", "notebooks/04_why_289661/"])
+def test_the_button_to_copy_covers_no_line_of_the_code(open_page, path: str, phone: bool) -> None:
+    page: Page = open_page(path, phone=phone, has_touch=phone, is_mobile=phone)
+    blocks = page.locator(".highlight:visible")
+    for index in range(0, blocks.count(), 5):
+        block = blocks.nth(index)
+        block.scroll_into_view_if_needed()
+        foot, line = block.evaluate(
+            """(block) => {
+              const text = document.createRange()
+              text.selectNodeContents(block.querySelector("code"))
+              return [block.querySelector(".copy").getBoundingClientRect().bottom, text.getClientRects()[0].top]
+            }"""
+        )
+        assert foot <= line + 1, index
 
 
 def test_next_and_previous_lead_from_note_to_note(open_page, site: Path) -> None:

@@ -125,11 +125,14 @@ def code(cell: Tag) -> list[Tag]:
 
 
 def mark_outputs(body: BeautifulSoup) -> None:
-    """Classes for what an output holds, by which the styles know it: a drawing, or a table whose rows are the ledger's."""
+    """Classes for what an output holds, by which the styles know it: a drawing, or a table of numbers that are recorded or given there."""
     for output in body.select(".note-output:has(figure)"):
         output["class"].append("drawn")
     for table in body.select("table.numbers:has(tr[id])"):
         table["class"].append("recorded")
+    for table in body.select("table.numbers"):
+        if [head.get_text() for head in table.select("th")] == ["symbol", "what", "value", "kind", "source"]:
+            table["class"].append("given")
 
 
 def lay_places(body: BeautifulSoup) -> None:
