@@ -140,8 +140,12 @@ def test_the_link_of_a_tooltip_is_for_the_pointer_and_the_number_stays_the_only_
 
 
 def test_every_number_on_the_home_page_that_can_be_tapped_looks_so(open_page) -> None:
-    bare = open_page().locator("article p a.num").evaluate_all(
-        "(links) => links.filter((link) => getComputedStyle(link).backgroundImage === 'none').map((link) => link.textContent)"
+    bare = (
+        open_page()
+        .locator("article p a.num")
+        .evaluate_all(
+            "(links) => links.filter((link) => getComputedStyle(link).backgroundImage === 'none').map((link) => link.textContent)"
+        )
     )
     assert bare == []
 
@@ -169,7 +173,9 @@ def test_a_search_for_a_term_shows_its_definition_first_and_not_the_package(open
     page: Page = open_page()
     page.keyboard.press("/")
     page.keyboard.type("null block")
-    expect(page.locator(".md-search-result__item").first.locator("a").first).to_have_attribute("href", re.compile("/notation/"), timeout=15_000)
+    expect(page.locator(".md-search-result__item").first.locator("a").first).to_have_attribute(
+        "href", re.compile("/notation/"), timeout=15_000
+    )
     expect(page.locator(".md-search-result__item").first.locator(".md-search-result__terms")).to_have_count(0)  # nothing is missing
 
 

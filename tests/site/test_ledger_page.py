@@ -29,7 +29,9 @@ def test_a_derived_number_leads_back_to_its_cell(rows: dict[str, str], site: Pat
             assert f'id="num-{key}"' in (site / "notebooks" / number.note / "index.html").read_text(encoding="utf-8"), key
 
 
-def test_a_number_of_the_article_leads_back_to_its_place_in_the_note_from_its_row_and_from_the_errata(rows: dict[str, str], site: Path) -> None:
+def test_a_number_of_the_article_leads_back_to_its_place_in_the_note_from_its_row_and_from_the_errata(
+    rows: dict[str, str], site: Path
+) -> None:
     errata = (site / "errata" / "index.html").read_text(encoding="utf-8")
     care = dict(re.findall(r'<h2 id="care-(\w+)">.*?Derived in: <a href="([^"]*)"', errata, re.DOTALL))
     treated = {key: number for key, number in published().items() if number.origin == "article" and number.note}

@@ -140,7 +140,10 @@ def lay_places(body: BeautifulSoup) -> None:
     laid = {row["id"] for row in body.select("tr[id]")}
     shown = body.select("table.numbers tr:not([id]) > td:first-child > code:only-child")
     places = [(f"num-{symbol.get_text()}", symbol.find_parent("tr")) for symbol in shown if symbol.get_text().isidentifier()]
-    places += [(f"num-{link['href'].removeprefix('num:')}", link) for link in body.select('a[href^="num:"]:not(h1 a)') + body.select('h1 a[href^="num:"]')]
+    places += [
+        (f"num-{link['href'].removeprefix('num:')}", link)
+        for link in body.select('a[href^="num:"]:not(h1 a)') + body.select('h1 a[href^="num:"]')
+    ]
     for anchor, place in places:
         if anchor not in laid:
             laid.add(anchor)
