@@ -34,7 +34,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--enable-prefix-caching", action=caching, help="the release's default, if not given")
     group.add_argument("--mamba-cache-mode", metavar="M", help="none, align or all")
     group.add_argument("--mamba-ssm-cache-dtype", metavar="D", help="dtype of recurrent state, if not the model's")
-    group.add_argument("--gdn-prefill-backend", metavar="B", help="triton (assumed), flashinfer or cutedsl")
+    group.add_argument("--gdn-prefill-backend", metavar="B", help="triton (assumed), flashinfer, cutedsl ...")
     group.add_argument("--kda-prefill-backend", metavar="B", help="triton (assumed), flashkda or flashinfer")
     group.add_argument("--speculative-method", metavar="M", help="mtp (the default where the model has it), ngram ...")
     group.add_argument("--draft", metavar="CONFIG", help="the config of a separate drafter")

@@ -48,6 +48,7 @@ def vllm_boot(boot: VllmBoot) -> dict[str, Any]:
     if out["max_num_batched_tokens"] is None:
         out["max_num_batched_tokens"] = boot.one("batched")
     out["mamba_cache_mode"] = boot.one("mamba_cache_mode", "engine.mamba_cache_mode", "args.mamba_cache_mode")
+    out["gdn_prefill_backend"] = boot.one("gdn_prefill_backend")
     architectures = boot.values("architecture")
     out["architecture"] = architectures[0] if architectures else None
     out["draft_architecture"] = architectures[1] if len(architectures) > 1 else None

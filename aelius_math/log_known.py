@@ -21,7 +21,7 @@ from aelius_math.vllm_plan import make_plan
 CARDS = (1, 2, 4, 8)
 SETTINGS = (
     "tensor_parallel_size", "kv_cache_dtype", "num_speculative_tokens", "speculative_method", "enable_prefix_caching",
-    "mamba_cache_mode", "max_num_batched_tokens", "mamba_ssm_cache_dtype",
+    "mamba_cache_mode", "max_num_batched_tokens", "mamba_ssm_cache_dtype", "gdn_prefill_backend",
 )  # fmt: skip
 NAMES = re.compile(r"[^a-z0-9.]+")
 

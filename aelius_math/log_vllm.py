@@ -262,6 +262,9 @@ class VllmReader:
     def _mamba_mode(self, boot: VllmBoot, found: Found) -> None:
         boot.say("mamba_cache_mode", found.values[0], found, "Mamba cache mode")
 
+    def _prefill(self, boot: VllmBoot, found: Found) -> None:
+        boot.say("gdn_prefill_backend", PREFILLS[found.values[0] or ""], found, "GDN prefill kernel")
+
     def _architecture(self, boot: VllmBoot, found: Found) -> None:
         boot.say("architecture", found.values[0], found, "Resolved architecture")
 
@@ -304,7 +307,15 @@ CRASHES = {
     "WorkerProcfailedtostart": "a worker failed to start",
     "CUDAoutofmemory": "CUDA ran out of memory",
 }
-BEFORE = frozenset(("available", "reserved", "architecture", "using_len", "block", "padding", "batched", "mamba_mode"))
+PREFILLS = {
+    "Triton/FLA": "triton",
+    "FlashInfer": "flashinfer",
+    "CuteDSL": "cutedsl",
+    "AITERFlyDSL": "aiter_flydsl",
+    "SYCL": "sycl",
+}
+"""What the engine calls its kernels in the log, and in its flag."""
+BEFORE = frozenset(("available", "reserved", "architecture", "using_len", "block", "padding", "batched", "mamba_mode", "prefill"))
 """Lines that a boot prints before it has planned its pool."""
 AFTER = frozenset(("started", "crashed", "in_use_bytes", "longest", "no_memory"))
 """Lines that say how a boot ended."""

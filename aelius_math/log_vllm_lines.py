@@ -50,6 +50,8 @@ FORMS = (
     Form("block", "Setting attention block size to {int} tokens", end="toensurethat"),
     Form("block", "Setting attention block size to {int} tokens."),
     Form("mamba_mode", "Mamba cache mode is set to '{word}' for", strict=False),
+    # layers/mamba/gdn/qwen_gdn_linear_attn.py; from 0.33 the kernel decides how many blocks are set aside
+    Form("prefill", "Using «(Triton/FLA|FlashInfer|CuteDSL|AITERFlyDSL|SYCL)» GDN prefill kernel", end="(requested="),
     Form("architecture", "Resolved architecture: {name}"),
     Form("using_len", "Using max model len {int}"),
     Form("batched", "Chunked prefill is enabled with max_num_batched_tokens={int}."),
@@ -78,7 +80,7 @@ KEYS = (
     "Resolved architecture", "max model len", "Chunked prefill is", "non-default args", "args: Namespace", "LLM engine",
     "vLLM API server", "\u2584", "\u2588", "startup complete", "Starting vLLM", "CUDA graph memory", "Model loading took",
     "ngine core init", "EngineCore failed", "CUDA out of memory", "WorkerProc failed", "cache blocks", "Memory profiling",
-    "Free memory on", "for KV Cache",
+    "Free memory on", "for KV Cache", "GDN prefill kernel",
 )  # fmt: skip
 """What a line must hold to be looked at."""
 
@@ -86,6 +88,6 @@ PARTS = (
     "achesize:", "Maximumconc", "Multiplying", "cachememory", "forKVCache", "PUblocks", "gpu_blocks", "addinglayers", "max_model_len", "maxseqlen",
     "modellen", "blocksizeto", "cachemode", "Resolvedarch", "prefillis", "defaultargs", "Namespace", "LLMengine", "APIserver",
     "\u2584", "\u2588", "startupcomplete", "StartingvLLM", "graphmemory", "loadingtook", "coreinit", "failed", "outofmemory",
-    "cacheblocks", "Memoryprof", "memoryon",
+    "cacheblocks", "Memoryprof", "memoryon", "prefillkernel",
 )  # fmt: skip
 """A part of every key, its white space gone: few, for they are looked for in all of a long log."""

@@ -43,6 +43,7 @@ def work_out(settings: Mapping[str, Any], rest: bool = True) -> dict[str, Any]:
     out: dict[str, Any] = {
         "schema": 1, "asks": [], "taken": [], "problems": [], "headline": [], "sections": [], "pictures": [], "numbers": {}, "code": {},
         "settings": dict(settings) if isinstance(settings, Mapping) else {}, "title": "Your rig", "markdown": "",
+        "offered": [],
     }  # fmt: skip
     try:
         form = Form(settings)
@@ -100,6 +101,7 @@ def model_figures(show: Show, model: Model, dtype: str, drafting: bool) -> list[
 def of_vllm(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bool) -> None:
     """The rig under vLLM."""
     engine = vllm.engine_of(form, model)
+    out["offered"] = vllm.offered(model, engine.version)
     if form.text("memory") != "cards" and not form.text("available"):
         out["sections"].append(figures("What the model keeps", model_figures(show, model, model.dtype or "bf16", True)))
     available, account = vllm.memory_of(form, engine)

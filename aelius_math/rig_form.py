@@ -21,7 +21,9 @@ LABELS = {
     "max_num_seqs": "Sequences at a time", "gpu_memory_utilization": "Share of the card", "weights": "Weights on each card",
     "extra": "Activations, CUDA and graphs", "slices": "Big slices", "short_tokens": "Short slice", "reserve": "Reserve",
     "n_ctx": "Context", "n_seq_max": "Slots", "kv_unified": "One cache for all slots", "n_ubatch": "Micro-batch", "type_k": "Type of K",
-    "type_v": "Type of V", "draft_max": "Drafted tokens", "type_draft": "Type of the MTP cache", "free": "Free memory",
+    "type_v": "Type of V", "gdn_prefill_backend": "Prefill of Gated DeltaNet",
+    "kda_prefill_backend": "Prefill of Kimi Delta Attention",
+    "draft_max": "Drafted tokens", "type_draft": "Type of the MTP cache", "free": "Free memory",
     "weights_mib": "Weights on the device", "vision_mib": "Vision on the device", "fit_target_mib": "Margin",
     "compute_mib": "Compute buffers", "build": "Build", "cards": "Cards", "visible": "Memory of the card", "tenant": "Others on the card",
 }  # fmt: skip

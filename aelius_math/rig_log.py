@@ -18,7 +18,7 @@ from aelius_math.vllm_explain import Candidate, explain
 MOST_BOOTS, MOST_CANDIDATES = 5, 12
 FIXED = (
     "version", "tensor_parallel_size", "kv_cache_dtype", "enable_prefix_caching", "num_speculative_tokens", "mamba_cache_mode",
-    "mamba_ssm_cache_dtype", "max_num_batched_tokens",
+    "mamba_ssm_cache_dtype", "max_num_batched_tokens", "gdn_prefill_backend",
 )  # fmt: skip
 """What a log states of vLLM's settings, under the names of Engine's fields."""
 
@@ -214,6 +214,9 @@ def rig_settings(boot: dict[str, Any], model: Model | None) -> dict[str, Any]:
         "engine": "vllm", "memory": "available", "model": name or "", "available": f"{boot['available_kv_gib']} GiB" if boot["available_kv_gib"] else "",
         "enable_prefix_caching": on_off(boot["enable_prefix_caching"]),
     }  # fmt: skip
-    for field in ("version", "max_model_len", "tensor_parallel_size", "kv_cache_dtype", "num_speculative_tokens", "max_num_batched_tokens"):
+    for field in (
+        "version", "max_model_len", "tensor_parallel_size", "kv_cache_dtype", "num_speculative_tokens", "max_num_batched_tokens",
+        "gdn_prefill_backend",
+    ):  # fmt: skip
         given[field] = "" if boot.get(field) is None else str(boot[field])
     return given

@@ -7,13 +7,18 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from aelius_math.budget import NOTHING, Budget, Card, Part, budget
+from aelius_math.cache import GatedDeltaNet, KimiDelta
 from aelius_math.model import Model
 from aelius_math.rig_form import Form, Missing, cards
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, Pool, plan_pool
+from aelius_math.vllm_versions import rules_for
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 """In K: the lengths whose seats are counted."""
+
+
+PREFILLS = ("gdn_prefill_backend", "kda_prefill_backend")
 
 
 class Change(NamedTuple):
@@ -49,7 +54,25 @@ def engine_of(form: Form, model: Model) -> Engine:
     if given["kv_cache_dtype"] == "auto":
         form.taken.append("KV cache dtype: auto, so the checkpoint's or the model's own")
     given["enable_prefix_caching"] = form.choice("enable_prefix_caching")
+    for name in PREFILLS:
+        given[name] = form.text(name) or None
     return Engine(max_model_len=most, **given)
+
+
+def offered(model: Model, version: str) -> list[str]:
+    """The settings that few rigs have: the prefill kernel, where it decides how many blocks are set aside.
+
+    >>> from aelius_math import catalogue
+    >>> [offered(catalogue.load("qwen3.8-27b"), version) for version in ("0.32.0", "0.33.0")]
+    [[], ['gdn_prefill_backend']]
+    """
+    rules = rules_for(version)
+    deltas = ((rules.gdn_checkpoint, GatedDeltaNet), (rules.kda_checkpoint, KimiDelta))
+    return [
+        name
+        for name, (decides, kind) in zip(PREFILLS, deltas, strict=True)
+        if decides and any(isinstance(layer, kind) for layer in model.layers)
+    ]
 
 
 def memory_of(form: Form, engine: Engine) -> tuple[list[int], Budget | None]:
@@ -145,6 +168,12 @@ def variants(pool: Pool) -> Iterator[tuple[str, Engine, int, str]]:
         on = pool.plan.mode == "none"
         note = "shared beginnings are computed once" if on else "every conversation is computed from its start"
         yield f"prefix caching {'on' if on else 'off'}", replace(engine, enable_prefix_caching=on, mamba_cache_mode=None), available, note
+    if pool.plan.mode == "align":
+        for name in offered(model, engine.version):
+            own = "flashkda" if name.startswith("kda") else "flashinfer"
+            other = "triton" if getattr(engine, name) == own else own
+            given: dict[str, Any] = {name: other}
+            yield f"{other} prefill", replace(engine, **given), available, f"{name}; which one a card takes is in the notes"
     if pool.plan.dtype in ("bf16", "fp16", "fp32"):
         yield "fp8 cache", replace(engine, kv_cache_dtype="fp8"), available, "recurrent state keeps its own dtype"
     else:

@@ -9,7 +9,7 @@ from aelius_math.units import AeliusError, show_bytes, whole
 from aelius_math.vllm_versions import possible
 
 MODES = ("none", "align", "all")
-GDN_PREFILL = ("triton", "flashinfer", "cutedsl")
+GDN_PREFILL = ("triton", "flashinfer", "cutedsl", "aiter_flydsl", "sycl")
 KDA_PREFILL = ("triton", "flashkda", "flashinfer")
 
 

@@ -263,6 +263,10 @@ function drawRig(found, whole) {
   const box = $("#rig-answer")
   if (found.failure) return box.replaceChildren(broken(found.failure))
   mark(form, found)
+  for (const label of $$("[data-offered]", form)) { // what few rigs have is offered to those
+    const field = $("select", label)
+    label.hidden = !field.value && !found.offered.includes(field.name)
+  }
   const choices = whole ? null : $("[data-rest]", box)
   const answered = found.numbers.model && (found.sections.length || found.headline.length)
   const parts = messages(found, !answered)

@@ -142,6 +142,20 @@ def test_a_bad_setting_is_said_and_nothing_typed_is_lost_by_it_or_by_a_reload(op
     expect(page.locator(".rig-problem")).to_contain_text("expected JSON", timeout=SLOW)
 
 
+def test_the_prefill_kernel_is_asked_only_where_it_decides(open_page) -> None:
+    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3.8-27b&available=8+GiB&version=0.32.0")
+    assert "tokens are live" in headline(page)
+    kernel = page.locator("[name=gdn_prefill_backend]")
+    expect(kernel).to_be_hidden()
+    page.locator("[name=version]").select_option("0.33.0")
+    expect(kernel).to_be_visible()
+    kernel.select_option("flashinfer")
+    expect(page.locator(".rig-copies pre")).to_contain_text("--gdn-prefill-backend flashinfer")
+    page.wait_for_function("location.hash.includes('gdn_prefill_backend=flashinfer')")
+    page.locator("[name=version]").select_option("0.32.0")
+    expect(kernel).to_be_visible()  # what was chosen is not hidden
+
+
 def test_a_log_is_explained_and_opens_as_a_rig(open_page) -> None:
     page: Page = open_page("rig/")
     page.get_by_role("tab", name="Explain my log").click()

@@ -34,7 +34,7 @@ def test_the_lines_that_carry_figures_are_shown() -> None:
     shown = set().union(*map(names, LINES))
     assert shown >= {
         "tokens", "concurrency", "block", "padding", "available", "reserved", "needed", "longest", "no_memory", "args",
-        "engine", "architecture", "batched", "mamba_mode", "gpu_blocks", "older_available", "too_long", "cache", "state",
+        "engine", "architecture", "batched", "mamba_mode", "prefill", "gpu_blocks", "older_available", "too_long", "cache", "state",
         "compute", "kv_buffer", "rs_buffer", "model_buffer", "n_ctx", "n_ctx_seq", "n_seq_max", "kv_unified", "projected",
         "short", "leaves", "fit_failed",
     }  # fmt: skip

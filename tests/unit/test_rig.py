@@ -121,6 +121,39 @@ def test_the_choices_are_pools_of_their_own() -> None:
     assert choices["one GiB more on each card"] == work_out({**ARTICLE, "available": "6.24 GiB"})["numbers"]["pool"]["tokens"]
 
 
+def test_the_prefill_kernel_is_offered_where_it_decides_and_its_pool_is_a_choice() -> None:
+    newest = {**ARTICLE, "version": "0.33.0"}
+    assert work_out(ARTICLE)["offered"] == [] == work_out({**newest, "model": "qwen3-8b"})["offered"]
+    assert work_out({**newest, "model": "kimi-linear-48b-a3b"})["offered"] == ["kda_prefill_backend"]
+    found, other = work_out(newest), work_out({**newest, "gdn_prefill_backend": "flashinfer"})
+    assert found["offered"] == other["offered"] == ["gdn_prefill_backend"]
+    tokens = [one["numbers"]["pool"]["tokens"] for one in (found, other)]
+    assert tokens == [289661, 284111]
+    choices = [{each["what"]: each["tokens"] for each in one["numbers"]["choices"]} for one in (found, other)]
+    assert choices[0]["flashinfer prefill"] == tokens[1] and choices[1]["triton prefill"] == tokens[0]
+    assert not any("prefill" in what for what in {each["what"] for each in work_out(ARTICLE)["numbers"]["choices"]})
+    assert command_json(other["code"]["command"].splitlines()[0])["tokens"] == tokens[1]
+
+
+def test_the_kernel_that_a_log_names_settles_which_settings_print_its_pool() -> None:
+    def boot(kernel: str) -> dict[str, object]:
+        told = f"(Worker_TP0 pid=89) INFO 10-02 10:00:25 [qwen_gdn_linear_attn.py:300] Using {kernel} GDN prefill kernel (requested=auto, head_k_dim=128).\n"
+        log = (
+            (LOGS / "tp2_028.txt")
+            .read_text(encoding="utf-8")
+            .replace("0.28.0", "0.33.0")
+            .replace("289,661", "284,111")
+            .replace("1.10x", "1.08x")
+        )
+        (found,) = explain_log(log.replace("(EngineCore pid=80) INFO 10-02 10:00:21", told + "(EngineCore pid=80) INFO 10-02 10:00:21").replace("to 1616", "to 1664"))["boots"]  # fmt: skip
+        return found
+
+    flashinfer, triton = boot("FlashInfer"), boot("Triton/FLA")
+    assert flashinfer["settings"]["gdn_prefill_backend"] == "flashinfer"  # type: ignore[index]
+    assert work_out(flashinfer["settings"])["numbers"]["pool"]["tokens"] == 284111  # type: ignore[arg-type]
+    assert "None of the" in str(triton["sections"]), "Triton's kernel prints another pool"
+
+
 def test_cards_give_what_is_left_on_the_fullest() -> None:
     rig = {
         **ARTICLE, "memory": "cards", "cards": [{"card": "rtx-3090", "tenant": "2 GiB"}, {"visible": "24126 MiB"}], "weights": "9.8", "extra": "2.8",

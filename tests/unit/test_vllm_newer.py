@@ -8,6 +8,7 @@ from test_vllm_versions import CHUNK, DELTA, FULL, KIMI, LATENT, MAMBA, WINDOW, 
 from aelius_math import catalogue
 from aelius_math.cache import Mamba1, Mamba2, SlidingWindow
 from aelius_math.cache_kinds import ShortConvolution
+from aelius_math.logs import read
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, explain, plan_pool
 from aelius_math.vllm_versions import RELEASES
@@ -179,6 +180,19 @@ def test_kimi_delta_with_flashkdas_prefill_sets_a_block_aside_from_0_29():
               (("0.28.0", "flashkda"), ("0.29.0", "triton"), ("0.29.0", "flashkda"), ("0.33.0", "flashkda"), ("0.33.0", "flashkda", False))]  # fmt: skip
     assert counts == [2, 2, 3, 3, 1]
     assert any("kda_prefill_backend" in note for note in fixed("0.29.0", None).notes) and not fixed("0.29.0", "triton").notes
+
+
+@pytest.mark.parametrize(
+    ("kernel", "backend"),
+    [("Triton/FLA", "triton"), ("FlashInfer", "flashinfer"), ("CuteDSL", "cutedsl"), ("AITER FlyDSL", "aiter_flydsl"), ("SYCL", "sycl")],
+)
+def test_the_line_of_the_prefill_kernel_is_read_under_the_flags_names(kernel, backend):
+    pool = "INFO [kv_cache_utils.py:2312] GPU KV cache size: 284,111 tokens\n"
+    line = f"INFO [qwen_gdn_linear_attn.py:300] Using {kernel} GDN prefill kernel (requested=auto, head_k_dim=128).\n"
+    assert read(line + pool)["boots"][0]["gdn_prefill_backend"] == backend
+    assert Engine(max_model_len=1, gdn_prefill_backend=backend)
+    assert read(pool)["boots"][0]["gdn_prefill_backend"] is None
+    assert len(read(pool + line + pool.replace("284", "294"))["boots"]) == 2, "the kernel's line begins one more boot"
 
 
 @pytest.mark.parametrize("field", ["gdn_prefill_backend", "kda_prefill_backend"])

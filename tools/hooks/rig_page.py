@@ -25,6 +25,7 @@ from aelius_math.ledger import given
 from aelius_math.llamacpp_builds import BUILDS
 from aelius_math.llamacpp_context import CACHE_TYPES
 from aelius_math.rig_form import LABELS
+from aelius_math.vllm_engine import GDN_PREFILL, KDA_PREFILL
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "aelius_math"
@@ -94,6 +95,8 @@ def data(page: Page, files: Files) -> dict[str, Any]:
             "card": [[key, card.name] for key, card in rig.cards().items()],
             "version": [[version, version] for version in vllm_versions.RELEASES],
             "kv_cache_dtype": [[name, name] for name in DTYPES],
+            "gdn_prefill": [[name, name] for name in GDN_PREFILL],
+            "kda_prefill": [[name, name] for name in KDA_PREFILL],
             "type": [[name, name] for name in CACHE_TYPES],
             "build": [[build.name, f"{build.date}, {build.commit}"] for build in BUILDS.values()],
             "k": [["1024", "1,024"], ["1000", "1,000"]],
