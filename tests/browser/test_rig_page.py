@@ -143,7 +143,7 @@ def test_a_bad_setting_is_said_and_nothing_typed_is_lost_by_it_or_by_a_reload(op
 
 
 def test_the_prefill_kernel_is_asked_only_where_it_decides(open_page) -> None:
-    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3.8-27b&available=8+GiB&version=0.32.0")
+    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3.8-27b&available=24+GiB&version=0.32.0")
     assert "tokens are live" in headline(page)
     kernel = page.locator("[name=gdn_prefill_backend]")
     expect(kernel).to_be_hidden()
