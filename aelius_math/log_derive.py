@@ -15,6 +15,7 @@ from aelius_math.log_vllm import VllmBoot
 from aelius_math.model import Model
 from aelius_math.units import GIB, LARGEST, AeliusError, ceil_div
 from aelius_math.vllm import plan_pool
+from aelius_math.vllm_engine import PREFILLS
 from aelius_math.vllm_explain import Candidate as Printed
 
 SHOWN_CANDIDATES = 20
@@ -137,7 +138,7 @@ def _from_model(derived: dict[str, Any], model: Model, one: Printed, notes: list
             "num_speculative_tokens",
             "enable_prefix_caching",
         )
-    }
+    } | {name: value for name in PREFILLS if (value := getattr(engine, name)) is not None}
     notes.append(f"The model is taken, by its name, for the catalogue's {model.name}, which prints the same figures.")
 
 

@@ -12,13 +12,11 @@ from aelius_math.model import Model
 from aelius_math.rig_form import Form, Missing, cards
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, Pool, plan_pool
+from aelius_math.vllm_engine import PREFILLS
 from aelius_math.vllm_versions import rules_for
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 """In K: the lengths whose seats are counted."""
-
-
-PREFILLS = ("gdn_prefill_backend", "kda_prefill_backend")
 
 
 class Change(NamedTuple):

@@ -9,6 +9,7 @@ from aelius_math.units import AeliusError, show_bytes, whole
 from aelius_math.vllm_versions import possible
 
 MODES = ("none", "align", "all")
+PREFILLS = ("gdn_prefill_backend", "kda_prefill_backend")
 GDN_PREFILL = ("triton", "flashinfer", "cutedsl", "aiter_flydsl", "sycl")
 KDA_PREFILL = ("triton", "flashkda", "flashinfer")
 

@@ -18,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from aelius_math import catalogue, cli
+from aelius_math.logs import read
 from aelius_math.rig import cards, explain_log, work_out
 from aelius_math.rig_form import LABELS
 from aelius_math.rig_sections import NOTES
@@ -136,22 +137,18 @@ def test_the_prefill_kernel_is_offered_where_it_decides_and_its_pool_is_a_choice
 
 
 def test_the_kernel_that_a_log_names_settles_which_settings_print_its_pool() -> None:
-    def boot(kernel: str) -> dict[str, object]:
-        told = f"(Worker_TP0 pid=89) INFO 10-02 10:00:25 [qwen_gdn_linear_attn.py:300] Using {kernel} GDN prefill kernel (requested=auto, head_k_dim=128).\n"
-        log = (
-            (LOGS / "tp2_028.txt")
-            .read_text(encoding="utf-8")
-            .replace("0.28.0", "0.33.0")
-            .replace("289,661", "284,111")
-            .replace("1.10x", "1.08x")
-        )
-        (found,) = explain_log(log.replace("(EngineCore pid=80) INFO 10-02 10:00:21", told + "(EngineCore pid=80) INFO 10-02 10:00:21").replace("to 1616", "to 1664"))["boots"]  # fmt: skip
-        return found
-
-    flashinfer, triton = boot("FlashInfer"), boot("Triton/FLA")
-    assert flashinfer["settings"]["gdn_prefill_backend"] == "flashinfer"  # type: ignore[index]
-    assert work_out(flashinfer["settings"])["numbers"]["pool"]["tokens"] == 284111  # type: ignore[arg-type]
+    begins = "(EngineCore pid=80) INFO 10-02 10:00:21"
+    told = "(Worker_TP0 pid=89) INFO 10-02 10:00:25 [qwen_gdn_linear_attn.py:300] Using FlashInfer GDN prefill kernel (requested=auto, head_k_dim=128).\n"
+    log = (LOGS / "tp2_028.txt").read_text(encoding="utf-8").replace(begins, told + begins)
+    for old, new in (("0.28.0", "0.33.0"), ("289,661", "284,111"), ("1.10x", "1.08x"), ("to 1616", "to 1664")):
+        log = log.replace(old, new)
+    logs = log, log.replace("FlashInfer", "Triton/FLA")
+    flashinfer, triton = (explain_log(one)["boots"][0] for one in logs)
+    assert flashinfer["settings"]["gdn_prefill_backend"] == "flashinfer"
+    assert work_out(flashinfer["settings"])["numbers"]["pool"]["tokens"] == 284111
     assert "None of the" in str(triton["sections"]), "Triton's kernel prints another pool"
+    derived = [read(one)["boots"][0]["derived"]["settings"] for one in logs]
+    assert derived[0]["gdn_prefill_backend"] == "flashinfer" and derived[1] is None
 
 
 def test_cards_give_what_is_left_on_the_fullest() -> None:
