@@ -80,6 +80,15 @@ class Budget:
     fullest: str
 
 
+def default_utilisation(version: str) -> float:
+    """vLLM's own gpu_memory_utilization [a share of the card] where none is set (vllm/config/cache.py, 0.19.1, 0.20.0, 0.33.0).
+
+    >>> default_utilisation("0.19.1"), default_utilisation("0.20.0")
+    (0.9, 0.92)
+    """
+    return 0.92 if parse(version)[0] >= (0, 20, 0) else 0.9
+
+
 def budget(cards: Sequence[Card], *, gpu_memory_utilization: float | None = None, version: str = "0.28.0") -> Budget:
     """Bytes [int] left for the KV cache on each card of a tensor-parallel group.
 
@@ -115,6 +124,10 @@ def budget(cards: Sequence[Card], *, gpu_memory_utilization: float | None = None
         taken = [("weights", card.weights), ("non-torch", card.non_torch), ("activation peak", card.activation_peak)]
         taken += [("CUDA graphs", card.cuda_graphs)] if graphs_counted else []
         left = asked - sum(part.size_bytes for _, part in taken)
+        needs = asked - left
+        if needs >= size:
+            expected = f"less: {card.name} has {show_bytes(size)} free, and with the rest beside the cache {show_bytes(needs)} are taken"
+            raise AeliusError("weights", card.weights.size_bytes, expected)
         if left <= 0:
             raise AeliusError("gpu_memory_utilization", share, f"more: on {card.name} nothing is left for the KV cache")
         lines.append(Line(card.name, "visible", card.visible.size_bytes, card.visible.label, card.visible.source))

@@ -61,20 +61,29 @@ def work_out(settings: Mapping[str, Any], rest: bool = True) -> dict[str, Any]:
     except Missing as error:
         out["asks"].append(asked(error))
     except DoesNotFit as error:
-        out["problems"].append(said(error))
+        out["problems"].append(said(error, form))
     except AeliusError as error:
-        out["asks" if error.value is None else "problems"].append(asked(error) if error.value is None else said(error))
+        out["asks" if error.value is None else "problems"].append(asked(error) if error.value is None else said(error, form))
     out["markdown"] = markdown(out["title"], out["headline"], out["sections"], out["code"])
     return out
 
 
-def said(error: AeliusError) -> dict[str, str]:
-    name = LABELS.get(error.field, error.field)
-    return {"field": error.field, "text": f"{name}: got {str(error.value)[:80]!r}, expected {error.expected}."}
+def named(field: str) -> str:
+    """What the page calls a field; one of a card's own has the card's number behind it."""
+    name, _, number = field.partition(" ")
+    if number.isdigit():
+        return f"Card {number}, {LABELS[name]}"
+    return LABELS.get(field, field)
+
+
+def said(error: AeliusError, form: Form | None = None) -> dict[str, str]:
+    """What is wrong, as it was typed."""
+    typed = form.text(error.field) if form else ""
+    return {"field": error.field, "text": f"{named(error.field)}: got {(typed or str(error.value))[:80]!r}, expected {error.expected}."}
 
 
 def asked(error: AeliusError) -> dict[str, str]:
-    return {"field": error.field, "text": f"{LABELS.get(error.field, error.field)}: {error.expected}."}
+    return {"field": error.field, "text": f"{named(error.field)}: {error.expected}."}
 
 
 def model_numbers(model: Model) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from aelius_math import catalogue
 from aelius_math.config_text import parse
 from aelius_math.ledger import given
 from aelius_math.model import Model, from_config
-from aelius_math.units import GB, GIB, KIB, MB, MIB, AeliusError, parse_bytes, parse_tokens
+from aelius_math.units import BYTE_UNITS, GB, GIB, KIB, MB, MIB, AeliusError, parse_bytes, parse_tokens
 
 LABELS = {
     "model": "Model", "config": "config.json", "dtype": "Model's dtype", "version": "Version", "available": "Available KV cache memory",
@@ -25,9 +25,17 @@ LABELS = {
     "kda_prefill_backend": "Prefill of Kimi Delta Attention",
     "draft_max": "Drafted tokens", "type_draft": "Type of the MTP cache", "free": "Free memory",
     "weights_mib": "Weights on the device", "vision_mib": "Vision on the device", "fit_target_mib": "Margin",
-    "compute_mib": "Compute buffers", "build": "Build", "cards": "Cards", "visible": "Memory of the card", "tenant": "Others on the card",
+    "compute_mib": "Compute buffers", "build": "Build", "cards": "Cards", "visible": "Memory CUDA sees", "tenant": "What else lives on it",
+    "count": "Cards, how many",
 }  # fmt: skip
 """What the page calls each setting."""
+
+
+WHOLE_DEVICE, LEAST_MIB = ("free", "weights_mib"), 64
+"""Sizes of a whole device or model; a bare number below so many MiB is asked for its unit."""
+
+
+MOST_CARDS = 16
 
 
 class Card(NamedTuple):
@@ -91,7 +99,7 @@ class Form:
                 self.taken.append(f"{LABELS.get(name, name)}: {said}")
             return default
         if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise AeliusError(name, self.text(name), "a whole number")
+            raise AeliusError(name, self.text(name), "a whole number, not below 0")
         return int(text)
 
     def tokens(self, name: str) -> int | None:
@@ -106,7 +114,10 @@ class Form:
     def bytes_of(self, text: str, name: str) -> int | None:
         if not text:
             return None
-        return parse_bytes(text + self.unit if text[-1].isdigit() else text, name)
+        try:
+            return parse_bytes(spelled(text + self.unit if text[-1].isdigit() else text), name)
+        except AeliusError as error:
+            raise AeliusError(name, text, error.expected) from None
 
     def sizes(self, name: str) -> list[int]:
         """Sizes apart by ";", or by ", ": one for each card."""
@@ -120,9 +131,11 @@ class Form:
             return None
         if text[-1].isdigit():
             plain = text.replace(",", "")
-            parse_bytes(text + "MiB", name)
+            self.bytes_of(text + "MiB", name)
+            if name in WHOLE_DEVICE and 0 < float(plain) < LEAST_MIB:
+                raise AeliusError(name, text, f"MiB as llama.cpp prints them, or a unit behind it, such as {text} GiB")
             return float(plain) if "." in plain else int(plain)
-        size = parse_bytes(text, name)
+        size = self.bytes_of(text, name) or 0
         return size // MIB if size % MIB == 0 else round(size / MIB, 6)
 
     def choice(self, name: str) -> bool | None:
@@ -133,10 +146,24 @@ class Form:
         return None if not text else text == "on"
 
     def cards(self) -> list[dict[str, str]]:
+        count = self.text("count")
+        if count and not (count.isdigit() and 1 <= int(count[:6]) <= MOST_CARDS):
+            raise AeliusError("count", count, f"a whole number from 1 to {MOST_CARDS}")
         given = self.settings.get("cards") or []
         if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(card, Mapping) for card in given):
             raise AeliusError("cards", given, "a list of cards")
         return [{key: str(value or "").strip() for key, value in card.items()} for card in given]
+
+
+def spelled(text: str) -> str:
+    """A size with its unit as units are written: case does not tell them apart.
+
+    >>> spelled("9.5gb"), spelled("9.5 GIB"), spelled("9.5 furlongs")
+    ('9.5GB', '9.5 GiB', '9.5 furlongs')
+    """
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    known = {unit.lower(): unit for unit in BYTE_UNITS}
+    return number + known.get(text[len(number) :].lower(), text[len(number) :])
 
 
 @lru_cache(maxsize=8)

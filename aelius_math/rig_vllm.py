@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from aelius_math.budget import NOTHING, Budget, Card, Part, budget
+from aelius_math.budget import NOTHING, Budget, Card, Part, budget, default_utilisation
 from aelius_math.cache import GatedDeltaNet, KimiDelta
 from aelius_math.model import Model
 from aelius_math.rig_form import Form, Missing, cards
@@ -92,13 +92,17 @@ def memory_of(form: Form, engine: Engine) -> tuple[list[int], Budget | None]:
             f"Tensor parallel {engine.tensor_parallel_size}: the other {len(given) - engine.tensor_parallel_size} of the cards stand idle"
         )
     count = engine.tensor_parallel_size
+    bare = [card_of(form, card, number) for number, card in enumerate(given[:count], 1)]
     weights, extra = each(form, "weights", count), each(form, "extra", count)
-    used = [card_of(form, card, number, weights[number - 1], extra[number - 1]) for number, card in enumerate(given[:count], 1)]
-    share = form.text("gpu_memory_utilization")
-    if not share:
-        form.taken.append("Share of the card (gpu_memory_utilization): as much as the fullest card has free")
+    used = [
+        replace(card, weights=Part(weights[index], "measured", "typed here"), activation_peak=Part(extra[index], "estimated", "typed here"))
+        for index, card in enumerate(bare)
+    ]
+    share = form.text("gpu_memory_utilization") or str(default_utilisation(engine.version))
+    if not form.text("gpu_memory_utilization"):
+        form.taken.append(f"Share of the card (gpu_memory_utilization): {share}, the default of vLLM {engine.version}")
     try:
-        fraction = float(share) if share else None
+        fraction = float(share)
     except ValueError:
         raise AeliusError("gpu_memory_utilization", share, "a number above 0, at most 1") from None
     account = budget(used, gpu_memory_utilization=fraction, version=engine.version)
@@ -116,9 +120,9 @@ def each(form: Form, name: str, count: int) -> list[int]:
     return sizes * count if len(sizes) == 1 else sizes
 
 
-def card_of(form: Form, given: dict[str, str], number: int, weights: int, extra: int) -> Card:
-    """One card, with what lives on it."""
-    name, typed = given.get("card", ""), form.bytes_of(given.get("visible", ""), "visible")
+def card_of(form: Form, given: dict[str, str], number: int) -> Card:
+    """One card and who else lives on it; the model comes to it later."""
+    name, typed = given.get("card", ""), form.bytes_of(given.get("visible", ""), f"visible {number}")
     if typed is not None:
         visible = Part(typed, "measured", "typed here")
     elif name in cards():
@@ -126,11 +130,10 @@ def card_of(form: Form, given: dict[str, str], number: int, weights: int, extra:
     elif name:
         raise AeliusError("cards", name, "a card of the list: " + ", ".join(cards()))
     else:
-        raise Missing("visible", f"the memory of card {number}: a card of the list, or its size")
-    tenant = form.bytes_of(given.get("tenant", ""), "tenant")
+        raise Missing(f"visible {number}", "a card of the list, or its size")
+    tenant = form.bytes_of(given.get("tenant", ""), f"tenant {number}")
     return Card(
-        name=f"card {number}", visible=visible, weights=Part(weights, "measured", "typed here"), non_torch=NOTHING,
-        activation_peak=Part(extra, "estimated", "typed here"), cuda_graphs=NOTHING,
+        name=f"card {number}", visible=visible, weights=NOTHING, non_torch=NOTHING, activation_peak=NOTHING, cuda_graphs=NOTHING,
         tenant=NOTHING if tenant is None else Part(tenant, "measured", "typed here"),
     )  # fmt: skip
 

@@ -63,7 +63,16 @@ def whole(field: str, value: object, least: int = 1, most: int = LARGEST) -> int
     raise AeliusError(field, value, expected)
 
 
-_SIZE = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_SIZE = re.compile(r"\s*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+def unreadable(text: object, expected: str) -> str:
+    """What is expected instead of a text that is no size: said of the sign or the comma, where one is the trouble."""
+    if isinstance(text, str) and re.match(r"\s*-\s*[0-9.]", text):
+        return "nothing below 0"
+    if isinstance(text, str) and re.match(r"\s*[0-9]+,[0-9]", text):
+        return "a point before decimals, as in 9.5; commas stand between thousands, as in 262,144"
+    return expected
 
 
 def parse_bytes(text: object, field: str = "size") -> int:
@@ -82,7 +91,7 @@ def parse_bytes(text: object, field: str = "size") -> int:
         return whole(field, text, 0)
     match = _SIZE.fullmatch(text) if isinstance(text, str) and len(text) < 100 else None
     if match is None or (match[2] or "B") not in BYTE_UNITS:
-        raise AeliusError(field, text, expected)
+        raise AeliusError(field, text, unreadable(text, expected))
     from fractions import (
         Fraction,  # exact; loaded where a text is read, as it costs a command's start some ms
     )
@@ -105,7 +114,7 @@ def parse_tokens(text: object, field: str = "tokens", k: int = 1024) -> int:
         return whole(field, text)
     match = _SIZE.fullmatch(text) if isinstance(text, str) and len(text) < 100 else None
     if match is None or match[2] not in ("", "K", "k", "M"):
-        raise AeliusError(field, text, 'a number of tokens such as 262144, "262,144" or "64K"')
+        raise AeliusError(field, text, unreadable(text, 'a number of tokens such as 262144, "262,144" or "64K"'))
     from fractions import Fraction
 
     size = Fraction(match[1].replace(",", "").replace("_", "")) * {"": 1, "k": k, "K": k, "M": k * k}[match[2]]

@@ -73,7 +73,8 @@ def test_every_line_has_its_label_and_source_and_they_add_up():
     [
         (lambda: budget([card("a", tenant=8)], gpu_memory_utilization=0.9), "gpu_memory_utilization"),
         (lambda: budget([card("a", tenant=24)]), "tenant"),
-        (lambda: budget([card("a", tenant=12)]), "gpu_memory_utilization"),
+        (lambda: budget([card("a", tenant=12)]), "weights"),
+        (lambda: budget([card("a")], gpu_memory_utilization=0.5), "gpu_memory_utilization"),
         (lambda: budget([card("a")], gpu_memory_utilization=1.5), "gpu_memory_utilization"),
         (lambda: budget([]), "cards"),
         (lambda: Part(1, "guessed", "x"), "label"),

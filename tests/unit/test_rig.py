@@ -154,9 +154,10 @@ def test_the_kernel_that_a_log_names_settles_which_settings_print_its_pool() -> 
 def test_cards_give_what_is_left_on_the_fullest() -> None:
     rig = {
         **ARTICLE, "memory": "cards", "cards": [{"card": "rtx-3090", "tenant": "2 GiB"}, {"visible": "24126 MiB"}], "weights": "9.8", "extra": "2.8",
+        "gpu_memory_utilization": "0.9",
     }  # fmt: skip
     found = work_out(rig)
-    left = 24126 * 2**20 - parse_bytes("2 GiB") - parse_bytes("9.8 GiB") - parse_bytes("2.8 GiB")
+    left = ceil(24126 * 2**20 * 0.9) - parse_bytes("9.8 GiB") - parse_bytes("2.8 GiB")
     assert found["numbers"]["pool"]["available_bytes"] == left
     for picture in found["pictures"]:
         assert sum(part["bytes"] for part in picture["parts"]) == picture["bytes"], picture["title"]
@@ -172,11 +173,11 @@ def test_cards_give_what_is_left_on_the_fullest() -> None:
         ({"model": "falcon-mamba-7b", "available": "5 GiB"}, "max_model_len"),
         ({"model": "gemma-3-27b", "available": "5 GiB"}, "max_num_batched_tokens"),
         ({"model": "qwen3-8b", "memory": "cards"}, "cards"),
-        ({"model": "qwen3-8b", "memory": "cards", "cards": [{}], "weights": "5", "extra": "1"}, "visible"),
+        ({"model": "qwen3-8b", "memory": "cards", "cards": [{}], "weights": "5", "extra": "1"}, "visible 1"),
         ({"model": "qwen3-8b", "memory": "cards", "cards": [{"card": "rtx-4090"}]}, "weights"),
         ({"model": "qwen3-8b", "memory": "cards", "cards": [{"card": "rtx-4090"}], "weights": "5"}, "extra"),
         ({"engine": "llama.cpp", "model": "llama-3.1-8b"}, "free"),
-        ({"engine": "llama.cpp", "model": "llama-3.1-8b", "free": "10"}, "weights_mib"),
+        ({"engine": "llama.cpp", "model": "llama-3.1-8b", "free": "10 GiB"}, "weights_mib"),
     ],
 )
 def test_what_is_not_known_is_asked_for(settings: dict[str, object], field: str) -> None:
@@ -202,7 +203,7 @@ def test_what_is_taken_for_a_setting_left_open_is_said() -> None:
     ("change", "field"),
     [
         ({"model": "gpt-7"}, "model"), ({"config": "{"}, "config"), ({"config": '{"model_type": "new"}'}, "model_type"),
-        ({"available": "5.24 Gib"}, "available"), ({"max_model_len": "long"}, "max_model_len"), ({"version": "0.99"}, "version"),
+        ({"available": "5.24 Gi"}, "available"), ({"available": "5,24"}, "available"), ({"num_speculative_tokens": "-4"}, "num_speculative_tokens"), ({"max_model_len": "long"}, "max_model_len"), ({"version": "0.99"}, "version"),
         ({"tensor_parallel_size": "two"}, "tensor_parallel_size"), ({"kv_cache_dtype": "fp9"}, "kv_cache_dtype"),
         ({"slices": "64X"}, "slices"), ({"reserve": "2"}, "reserve"), ({"k": "1001"}, "k, unit"), ({"enable_prefix_caching": "maybe"}, "enable_prefix_caching"),
     ],

@@ -55,6 +55,17 @@ def test_what_is_no_size_is_refused_by_its_field(text: object) -> None:
     assert (refused.value.field, refused.value.value) == ("available", text)
 
 
+@pytest.mark.parametrize("read", [parse_bytes, parse_tokens])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("-3", "nothing below 0"), (" -3.5 GiB", "nothing below 0"), ("9,5", "a point before decimals"), ("26,2144", "commas stand between"),
+     ("262,14 GiB", "commas stand between"), ("1,0000", "commas stand between")],
+)  # fmt: skip
+def test_a_sign_and_a_comma_out_of_place_are_said_to_be_the_trouble(read: Callable[[object], int], text: str, said: str) -> None:
+    with pytest.raises(AeliusError, match=said):
+        read(text)
+
+
 @pytest.mark.parametrize(
     ("text", "k", "tokens"),
     [
