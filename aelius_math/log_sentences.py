@@ -105,6 +105,8 @@ def _missing(boot: dict[str, Any]) -> list[str]:
 
 def _llama(boot: dict[str, Any]) -> list[str]:
     derived, out = boot["derived"], []
+    if boot["projected_mib"] is not None:
+        out.append(_fit(boot))
     if boot["kv_mib"] is not None:
         cells = f" for {boot['cells']:,} cells" if boot["cells"] else ""
         types = f", K in {boot['type_k']} and V in {boot['type_v']}" if boot.get("type_k") else ""
@@ -124,8 +126,6 @@ def _llama(boot: dict[str, Any]) -> list[str]:
         out.append(f"The longest request is {derived['longest_request']:,} tokens.")
     if derived["most_conversations"] is not None:
         out.append(f"At most {plural(derived['most_conversations'], 'conversation')} can be live at once: the slots bind.")
-    if boot["projected_mib"] is not None:
-        out.append(_fit(boot))
     for one in derived["flags"]:
         tokens = f", {one['tokens']:,} tokens of cache" if one["tokens"] is not None else ""
         out.append(f"With {one['flag']} it takes {one['saves_mib']:,.2f} MiB less{tokens}.")
@@ -141,4 +141,5 @@ def _fit(boot: dict[str, Any]) -> str:
             text += f", room for {derived['room_tokens_at_most']:,} tokens more at the price of the KV cache alone"
     elif boot["deficit_mib"] is not None:
         text += f": {boot['deficit_mib']:,} MiB too many"
-    return f"{text}. Verdict: {boot['verdict'] or 'not in the log'}."
+    moved = ", so layers went to the CPU" if boot["verdict"] == "evict" else ""
+    return f"{text}. Verdict: {boot['verdict'] or 'not in the log'}{moved}."

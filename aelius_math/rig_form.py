@@ -189,6 +189,24 @@ def model_of(form: Form) -> Model:
     return listed(name, form.text("dtype"))
 
 
+def named(field: str) -> str:
+    """What the page calls a field; one of a card's own has the card's number behind it."""
+    name, _, number = field.partition(" ")
+    if number.isdigit():
+        return f"Card {number}, {LABELS[name]}"
+    return LABELS.get(field, field)
+
+
+def said(error: AeliusError, form: Form | None = None) -> dict[str, str]:
+    """What is wrong, as it was typed."""
+    typed = form.text(error.field) if form else ""
+    return {"field": error.field, "text": f"{named(error.field)}: got {(typed or str(error.value))[:80]!r}, expected {error.expected}."}
+
+
+def asked(error: AeliusError) -> dict[str, str]:
+    return {"field": error.field, "text": f"{named(error.field)}: {error.expected}."}
+
+
 class Show:
     """Numbers as texts, by the K and the unit of bytes that the reader chose."""
 

@@ -77,12 +77,13 @@ def worth_of(model: Model, context: Context, given: dict[str, Any], found: Fit) 
     return flag_worth(model, context, **{name: value for name, value in given.items() if value is not None})
 
 
+def in_mib(size: int | None) -> float | None:
+    """MiB as the command `fit` prints them."""
+    return None if size is None else round(size / MIB, 2)
+
+
 def numbers(model: Model, memory: Memory, found: Fit | None) -> dict[str, Any]:
     """The numbers, under the names that the command `fit` prints."""
-
-    def shown(size: int | None) -> float | None:
-        return None if size is None else round(size / MIB, 2)
-
     first = {
         "name": model.name, "n_ctx": memory.n_ctx, "n_ctx_seq": memory.n_ctx_seq, "cells": memory.cells, "streams": memory.streams,
         "slots": memory.slots, "kv_mib": memory.kv_bytes / MIB, "swa_mib": memory.swa_bytes / MIB,
@@ -92,20 +93,26 @@ def numbers(model: Model, memory: Memory, found: Fit | None) -> dict[str, Any]:
     if found is None:
         return first
     return {
-        **first, "compute_mib": shown(found.compute_bytes), "projected_mib": shown(found.projected_bytes),
-        "known_mib": shown(found.known_bytes), "free_mib": shown(found.free_bytes), "margin_mib": shown(found.margin_bytes),
-        "leave_mib": shown(found.leave_bytes), "verdict": found.verdict, "action": found.action,
-        "deficit_mib": shown(found.deficit_bytes), "layers_kept": found.layers_kept, "wall_tokens": found.wall_tokens,
+        **first, "compute_mib": in_mib(found.compute_bytes), "projected_mib": in_mib(found.projected_bytes),
+        "known_mib": in_mib(found.known_bytes), "free_mib": in_mib(found.free_bytes), "margin_mib": in_mib(found.margin_bytes),
+        "leave_mib": in_mib(found.leave_bytes), "verdict": found.verdict, "action": found.action,
+        "deficit_mib": in_mib(found.deficit_bytes), "layers_kept": found.layers_kept, "wall_tokens": found.wall_tokens,
     }  # fmt: skip
 
 
 def figures(show: Show, memory: Memory, found: Fit | None) -> list[Figure]:
     rows = [Figure("Context", show.tokens(memory.n_ctx))]
     if memory.slots > 1:
-        rows.append(Figure("Longest request", show.tokens(memory.n_ctx_seq), f"{memory.slots} slots, {memory.streams} streams of cells"))
+        rows.append(
+            Figure(
+                "Longest request",
+                show.tokens(memory.n_ctx_seq),
+                f"{memory.slots} slots, " + ("one cache for all of them" if memory.streams == 1 else "each with a cache of its own"),
+            )
+        )
     rows.append(Figure("KV cache", show.exact(memory.kv_bytes)))
-    if memory.n_ctx and not memory.swa_bytes:
-        rows.append(Figure("Each token", f"{memory.kv_bytes / memory.n_ctx:,.6g} bytes", "of the KV cache"))
+    if memory.n_ctx and memory.kv_bytes:
+        rows.append(Figure("Each token", f"{memory.kv_bytes / memory.n_ctx:,.6g} bytes", "of the cache that grows"))
     if memory.swa_bytes:
         rows.append(Figure("Sliding-window cache", show.exact(memory.swa_bytes)))
     if memory.recurrent_bytes:
@@ -126,28 +133,25 @@ def figures(show: Show, memory: Memory, found: Fit | None) -> list[Figure]:
     return rows
 
 
-def picture(show: Show, found: Fit) -> Picture:
-    """The device, from what is on it to what stays free."""
+def picture(show: Show, found: Fit, vision_mib: float, before: bool) -> Picture:
+    """The device: what the server takes, and what stays free or is lacking. `before`: its free memory before the start was given."""
     memory = found.memory
-    parts = [Part("weights", found.weights_bytes, "weights"), Part("KV cache", memory.kv_bytes + memory.swa_bytes, "kv")]
-    if memory.recurrent_bytes:
-        parts.append(Part("recurrent state", memory.recurrent_bytes, "state"))
-    if memory.draft_kv_bytes:
-        parts.append(Part("MTP cache", memory.draft_kv_bytes, "draft"))
-    if found.compute_bytes:
-        parts.append(Part("compute buffers", found.compute_bytes, "extra"))
+    parts = [Part("weights", found.weights_bytes, "weights"), Part("vision", int(vision_mib * MIB), "tenant")]
+    parts += [Part("KV cache", memory.kv_bytes + memory.swa_bytes, "kv"), Part("recurrent state", memory.recurrent_bytes, "state")]
+    parts += [Part("MTP cache", memory.draft_kv_bytes or 0, "draft"), Part("compute buffers", found.compute_bytes or 0, "extra")]
     used = sum(part.size for part in parts)
-    total = max(found.free_bytes, used)
-    if used < found.free_bytes:
-        parts.append(Part("free", found.free_bytes - used, "free"))
-    over = f", {show.size(used - found.free_bytes)} more than is free" if used > found.free_bytes else ""
-    return Picture("The device, of the memory free before", total, parts, over)
+    free = found.free_bytes + (found.counted_twice_bytes if before else 0)
+    when = "before the server starts" if before else "as the fit pass reads it"
+    over = f"; {show.size(used - free)} more than that is wanted" if used > free else ""
+    if used < free:
+        parts.append(Part("free", free - used, "free"))
+    return Picture("The device", max(free, used), parts, f"{show.size(free)} free {when}{over}", free if used > free else None)
 
 
 def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
     """From the flags to the wall."""
-    mib = [f"{size / MIB:,.2f}" for size in (found.weights_bytes, memory.kv_bytes + memory.swa_bytes, memory.recurrent_bytes)]
-    mib += [] if found.compute_bytes is None else [f"{found.compute_bytes / MIB:,.2f}"]
+    taken = [show.size(size) for size in (found.weights_bytes, memory.kv_bytes + memory.swa_bytes, memory.recurrent_bytes)]
+    taken += [] if found.compute_bytes is None else [show.size(found.compute_bytes)]
     source = "common/fit.cpp, common_params_fit_impl"
     rows = [
         step("n_ctx", "tokens of the context", "-c, padded up to cells", f"{memory.streams} x {memory.cells:,} cells", f"{memory.n_ctx:,} tokens",
@@ -164,7 +168,7 @@ def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
                 "used",
                 "projected",
                 "weights + caches + state + compute",
-                " + ".join(mib) + " MiB",
+                " + ".join(taken),
                 show.exact(found.projected_bytes),
                 source,
                 DECIDES,
@@ -199,8 +203,8 @@ def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
     return rows
 
 
-def worth_table(worth: list[Worth]) -> Section:
-    rows = [[each.flag, f"{each.wall_tokens:,}", f"{each.gain_tokens:+,}", f"{each.saved_bytes / MIB:,.2f} MiB"] for each in worth]
+def worth_table(show: Show, worth: list[Worth]) -> Section:
+    rows = [[each.flag, f"{each.wall_tokens:,}", f"{each.gain_tokens:+,}", show.size(each.saved_bytes)] for each in worth]
     return table("What each flag is worth", ["flag", "the wall then", "tokens gained", "bytes saved here"], rows)
 
 

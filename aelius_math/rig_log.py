@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aelius_math import rig_vllm as vllm
@@ -11,7 +12,7 @@ from aelius_math.model import Model
 from aelius_math.rig_form import LABELS, Show, on_off, pasted, plural
 from aelius_math.rig_log_llamacpp import of_llama
 from aelius_math.rig_sections import Figure, Part, Picture, Section, drawn, figures, markdown, table
-from aelius_math.units import GIB, AeliusError
+from aelius_math.units import GIB, MIB, AeliusError
 from aelius_math.vllm import plan_pool
 from aelius_math.vllm_explain import Candidate, explain
 
@@ -53,16 +54,41 @@ def explain_log(text: str, config: str | None = None, k: int = 1024, unit: str =
     out["numbers"] = found
     if len(found["boots"]) > MOST_BOOTS:
         out["taken"].append(f"The last {MOST_BOOTS} of {len(found['boots'])} boots are shown.")
-    for boot in reversed(found["boots"][-MOST_BOOTS:]):
+    if len(found["boots"]) > 1:
+        out["taken"].append("The newest boot comes first.")
+    for number, boot in list(enumerate(found["boots"], 1))[: -MOST_BOOTS - 1 : -1]:
         model = model_of(boot, config, out)
         explained = of_vllm(boot, model, show, out) if boot["engine"] == "vllm" else told(boot, *of_llama(boot, model, show))
         if model is not None and explained["settings"] and config:
             explained["settings"] |= {"config": config, "model": ""}
         explained["notes"] = boot["notes"]
-        out["boots"].append(explained)
+        if len(found["boots"]) > 1:
+            explained["title"] = f"Boot {number} of {len(found['boots'])}: {explained['title']}"
+        out["boots"].append({name: value if name in ("settings", "code") else in_unit(value, show) for name, value in explained.items()})
     parts = [markdown(one["title"], one["headline"] + one["notes"], one["sections"], {}) for one in out["boots"]]
     out["markdown"] = "\n".join(parts)
     return out
+
+
+LOGGED = re.compile(r"(-?\d[\d,]*(?:\.\d+)?) (GiB|MiB)\b")
+
+
+def in_unit(value: Any, show: Show) -> Any:
+    """Texts with their sizes in the unit that the reader chose; a log prints GiB and MiB.
+
+    >>> in_unit(["5.24 GiB are there"], Show(1024, "GB")), in_unit("5.24 GiB are there", Show(1024, "GiB"))
+    (['5.63 GB are there'], '5.24 GiB are there')
+    """
+    if show.unit == "GiB":
+        return value
+    if isinstance(value, str):
+        sizes = {"GiB": GIB, "MiB": MIB}
+        return LOGGED.sub(lambda found: show.size(int(float(found[1].replace(",", "")) * sizes[found[2]])), value)
+    if isinstance(value, dict):
+        return {name: in_unit(one, show) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_unit(one, show) for one in value]
+    return value
 
 
 def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> Model | None:
@@ -77,14 +103,9 @@ def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> M
     model = known_model(boot)
     if model is not None:
         return model
-    if boot["engine"] == "vllm" and not any(ask["field"] == "config" for ask in out["asks"]):
-        named = boot["model"] or "which the log does not name"
-        out["asks"].append(
-            {
-                "field": "config",
-                "text": f"config.json of the model, {named}: the catalogue does not have it, and the settings follow from it.",
-            }
-        )
+    if not any(ask["field"] == "config" for ask in out["asks"]):
+        named = f"{boot['model']}: the catalogue does not have it" if boot["model"] else "which the log does not name"
+        out["asks"].append({"field": "config", "text": f"config.json of the model, {named}. The settings follow from it."})
     return None
 
 
@@ -96,9 +117,12 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
     if model is not None and boot["tokens"] and boot["max_model_len"] and boot["status"] != "refused":
         candidates = settle(boot, model, sections, out)
     pictures: list[Picture] = []
-    if len(candidates) == 1:
+    if boot["status"] == "refused":
+        sections += refused_changes(boot)
+        pictures += refused_picture(boot)
+    if model is not None and len(candidates) == 1:
         (only,) = candidates
-        pool = plan_pool(model, only.engine, only.available_bytes)  # type: ignore[arg-type]
+        pool = plan_pool(model, only.engine, only.available_bytes)
         settings |= {
             "available": f"{only.available_bytes} B", "num_speculative_tokens": str(only.engine.num_speculative_tokens),
             "kv_cache_dtype": only.engine.kv_cache_dtype, "tensor_parallel_size": str(only.engine.tensor_parallel_size),
@@ -112,7 +136,7 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
         length = min(32 * show.k, pool.engine.max_model_len)
         rows = [
             [one.what, "-", "", one.note] if one.refused else [one.what, f"{one.tokens:,}", f"{one.seats_32k:,}", one.note]
-            for one in vllm.changes(pool, show.k)
+            for one in vllm.changes(model, pool.engine, pool.plan, pool.available_bytes, show.k)[1:]
         ]
         now = ["as it is", f"{pool.tokens:,}", f"{pool.usable_blocks // pool.blocks(length):,}", ""]
         sections.append(table("What to change", ["changed", "pool, in tokens", f"seats of {show.length(length)}", "to know"], [now, *rows]))
@@ -131,10 +155,31 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
     return told(boot, sections, [drawn(picture, show) for picture in pictures], settings)
 
 
+def refused_changes(boot: dict[str, Any]) -> list[Section]:
+    """What each flag would let the same memory hold."""
+    rows = [[one["flag"], f"{one['longest_max_model_len']:,}", f"{one['gain_tokens']:+,}"] for one in boot["derived"]["flags"]]
+    if boot["longest_max_model_len"]:
+        rows.insert(0, [f"--max-model-len {boot['longest_max_model_len']}", f"{boot['longest_max_model_len']:,}", ""])
+    return [table("What to change", ["changed", "longest request then", "tokens gained"], rows)] if rows else []
+
+
+def refused_picture(boot: dict[str, Any]) -> list[Picture]:
+    """What one full request needs, and how much of it is there."""
+    if boot["needed_gib"] is None or boot["available_kv_gib"] is None or not 0 <= boot["available_kv_gib"] < boot["needed_gib"]:
+        return []
+    needed, there = int(boot["needed_gib"] * GIB), int(boot["available_kv_gib"] * GIB)
+    parts = [Part("there is", there, "kv"), Part("lacking", needed - there, "lacking")]
+    return [Picture("One full request, on one card", needed, parts)]
+
+
+STATUS = {"started": "it started", "refused": "it refused to start", "unknown": "the log does not say whether it started"}
+
+
 def told(boot: dict[str, Any], sections: list[Section], pictures: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str, Any]:
     name = boot["model"] or "a model that the log does not name"
     version = f" {boot['version']}" if boot["version"] else ""
-    title = f"{boot['engine']}{version}, {name}: {boot['status']}"
+    moved = ", but not whole on the device" if boot["verdict"] == "evict" else ""
+    title = f"{boot['engine']}{version}, {name}: {STATUS[boot['status']]}{moved}"
     return {"title": title, "headline": boot["sentences"], "sections": sections, "pictures": pictures, "settings": settings, "code": {}}
 
 
@@ -153,6 +198,7 @@ def stated(boot: dict[str, Any], show: Show) -> Section:
         Figure("What binds", derived["binds"], f"at most {derived['most_conversations']:,} conversations")
         if derived.get("binds")
         else None,
+        Figure("What binds", "the memory for the cache", "one full request needs more") if boot["status"] == "refused" else None,
     ]
     return figures("What it says", [row for row in rows if row is not None])
 
@@ -161,10 +207,12 @@ def settle(boot: dict[str, Any], model: Model, sections: list[Section], out: dic
     """The settings that print this pool."""
     fixed = {name: boot.get(name) for name in FIXED if boot.get(name) is not None}
     words = {"max_concurrency": boot["max_concurrency"], "block_size": boot["block_size"], **fixed}
+    other_rank, alone = False, boot["tensor_parallel_size"] == 1
     try:
         found = explain(boot["tokens"], boot["max_model_len"], model, available_kv_gib=boot["available_kv_gib"], **words)
-        if not found.candidates and boot["available_kv_gib"]:  # the memory line may be another rank's
+        if not found.candidates and boot["available_kv_gib"] and not alone:  # the memory line may be another rank's
             found = explain(boot["tokens"], boot["max_model_len"], model, **words)
+            other_rank = bool(found.candidates)
     except AeliusError as error:
         out["problems"].append({"field": error.field, "text": f"The settings could not be found: {error}."})
         return ()
@@ -181,6 +229,10 @@ def settle(boot: dict[str, Any], model: Model, sections: list[Section], out: dic
         text = "Of all that were tried, only these print the pool."
     else:
         text = f"{len(found.candidates):,} of {found.tried:,} tried print it; the log does not say which."
+    if other_rank:
+        text += (
+            f" They do not go with the {boot['available_kv_gib']:g} GiB of the memory line: it is another card's, or the model is another."
+        )
     stated_ = ", ".join(f"{name} {value}" for name, value in fixed.items())
     sections.append(
         table(

@@ -39,21 +39,24 @@ def of_llama(boot: dict[str, Any], model: Model | None, show: Show) -> Explained
         if len(found) == 1:
             settings |= said(found[0])
     sections += list(changes(boot, model))
-    if model is not None and (worth := agreed_worth(boot, model, settings)):
+    if model is not None and (worth := agreed_worth(show, boot, model, settings)):
         sections.append(worth)
-    return sections, [drawn(picture, show) for picture in pictures(boot, device)], settings
+    return sections, [drawn(picture, show) for picture in pictures(boot, device, show)], settings
 
 
-def pictures(boot: dict[str, Any], device: dict[str, float]) -> list[Picture]:
+def pictures(boot: dict[str, Any], device: dict[str, float], show: Show) -> list[Picture]:
     """The device's memory as the log adds it up."""
     parts = [Part(f"weights, {name}", int(mib * MIB), "weights") for name, mib in device.items()]
     named = (("kv_mib", "KV cache", "kv"), ("swa_mib", "sliding-window cache", "kv"), ("recurrent_mib", "recurrent state", "state"),
              ("draft_kv_mib", "drafter's cache", "draft"), ("compute_mib", "compute buffer", "extra"), ("draft_compute_mib", "drafter's compute", "extra"))  # fmt: skip
     parts += [Part(what, int(boot[key] * MIB), kind) for key, what, kind in named if boot.get(key)]
-    total = sum(part.size for part in parts)
-    if boot["free_mib"] and boot["free_mib"] * MIB > total:
-        parts.append(Part("free", int(boot["free_mib"] * MIB) - total, "free"))
-    return [Picture("What the server takes", sum(part.size for part in parts), parts)] if parts else []
+    taken = sum(part.size for part in parts)
+    free = int(boot["free_mib"] * MIB) - taken if boot["free_mib"] else 0
+    if free > 0:
+        keep = f", of which {show.size(boot['margin_mib'] * MIB)} are to stay so" if boot["margin_mib"] else ""
+        parts.append(Part(f"free{keep}", free, "free"))
+    rest = f"; {show.size(free)} stay free" if free > 0 else ""
+    return [Picture("What the server takes", taken + max(free, 0), parts, show.size(taken) + rest)] if parts else []
 
 
 def stated(boot: dict[str, Any], show: Show) -> Section:
@@ -89,7 +92,7 @@ def fitting(boot: dict[str, Any], model: Model) -> Iterator[Context]:
     types = [(boot["type_k"], boot["type_v"])] if boot.get("type_k") and boot.get("type_v") else list(product(CACHE_TYPES, repeat=2))
     slots = [boot["n_seq_max"]] if boot.get("n_seq_max") else range(1, MOST_SLOTS + 1)
     unified = [boot["kv_unified"]] if boot.get("kv_unified") is not None else (False, True)
-    drafter = next((cache for cache in boot["caches"] or () if cache["role"] == "draft"), None)
+    drafter = drafts_cache(boot)
     drafts = range(1, MOST_DRAFTS + 1) if drafter else (0,)
     for (type_k, type_v), count, one_cache in product(types, slots, unified):
         plain = Context(n_ctx=cells, n_seq_max=count, kv_unified=one_cache, type_k=type_k, type_v=type_v)
@@ -166,7 +169,7 @@ def changes(boot: dict[str, Any], model: Model | None) -> Iterator[Section]:
         yield {"kind": "list", "title": "What to change", "rows": first}
 
 
-def agreed_worth(boot: dict[str, Any], model: Model, settings: dict[str, Any]) -> Section | None:
+def agreed_worth(show: Show, boot: dict[str, Any], model: Model, settings: dict[str, Any]) -> Section | None:
     """What each flag does to the wall: only where the same sizes lead to the log's own projection."""
     form = Form(settings)
     given = llama.memory_of(form)
@@ -180,17 +183,25 @@ def agreed_worth(boot: dict[str, Any], model: Model, settings: dict[str, Any]) -
         worth = llama.worth_of(model, context, given, found)
     except AeliusError:
         return None
-    return llama.worth_table(worth) if worth else None
+    return llama.worth_table(show, worth) if worth else None
 
 
 def llama_settings(boot: dict[str, Any], weights: float) -> dict[str, Any]:
     """The boot as settings of a rig under llama.cpp."""
+    recurrent, drafter = boot.get("recurrent") or {}, drafts_cache(boot)
     given = {
         "n_ctx": boot["n_ctx"], "n_seq_max": boot.get("n_seq_max"), "n_ubatch": boot.get("n_ubatch"), "type_k": boot.get("type_k"),
         "type_v": boot.get("type_v"), "free": boot["free_mib"], "weights_mib": round(weights, 2) or None,
+        "vision_mib": boot.get("vision_estimate_mib"), "draft_max": recurrent.get("rs_seq") if drafter else None,
+        "type_draft": drafter.get("k_type") if drafter else None,
     }  # fmt: skip
     texts = {name: "" if value is None else str(value) for name, value in given.items()}
     return {
         "engine": "llama.cpp", "model": catalogue_name(boot["model"]) or "", "free_is": "fit",
         "kv_unified": on_off(boot.get("kv_unified")), **texts,
     }  # fmt: skip
+
+
+def drafts_cache(boot: dict[str, Any]) -> dict[str, Any] | None:
+    """The drafter's own cache, where the log prints one."""
+    return next((cache for cache in boot["caches"] or () if cache["role"] == "draft"), None)

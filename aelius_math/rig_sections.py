@@ -31,12 +31,13 @@ class Part(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One bar: its parts add up to the total, unless `more` says by how much they do not."""
+    """One bar, whose parts add up to the total. `said`: what its caption says, if not the total; `limit`: bytes up to a mark in it."""
 
     title: str
     total: int
     parts: list[Part]
-    more: str = ""
+    said: str = ""
+    limit: int | None = None
 
 
 def figures(title: str, rows: list[Figure]) -> Section:
@@ -67,14 +68,15 @@ def drawn(picture: Picture, show: Any) -> dict[str, Any]:
         for part in picture.parts
         if part.size > 0
     ]
-    said = ", ".join(f"{part['what']} {part['text']}" for part in parts)
-    total = show.size(picture.total)
+    listed = ", ".join(f"{part['what']} {part['text']}" for part in parts)
+    total = picture.said or show.size(picture.total)
     return {
         "title": picture.title,
         "bytes": picture.total,
         "total": total,
+        "limit": None if picture.limit is None else picture.limit / picture.total,
         "parts": parts,
-        "alt": f"{picture.title}: {total}. {said}{picture.more}.",
+        "alt": f"{picture.title}: {total}. {listed}.",
     }
 
 

@@ -13,6 +13,7 @@ from aelius_math.rig_form import Form, Missing, cards
 from aelius_math.units import GIB, AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, Pool, plan_pool
 from aelius_math.vllm_engine import PREFILLS
+from aelius_math.vllm_plan import Plan
 from aelius_math.vllm_versions import rules_for
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -87,10 +88,6 @@ def memory_of(form: Form, engine: Engine) -> tuple[list[int], Budget | None]:
         raise Missing("cards", "at least one card")
     if engine.tensor_parallel_size > len(given):
         raise AeliusError("tensor_parallel_size", engine.tensor_parallel_size, f"at most {len(given)}, the cards there are")
-    if engine.tensor_parallel_size < len(given):
-        form.taken.append(
-            f"Tensor parallel {engine.tensor_parallel_size}: the other {len(given) - engine.tensor_parallel_size} of the cards stand idle"
-        )
     count = engine.tensor_parallel_size
     bare = [card_of(form, card, number) for number, card in enumerate(given[:count], 1)]
     weights, extra = each(form, "weights", count), each(form, "extra", count)
@@ -152,31 +149,31 @@ def seats(pool: Pool, k: int) -> list[dict[str, int]]:
     ]
 
 
-def changes(pool: Pool, k: int) -> list[Change]:
-    """The pool with one setting changed, all else as it is."""
-    return [changed(pool, what, engine, available, note, k) for what, engine, available, note in variants(pool)]
+def changes(model: Model, engine: Engine, plan: Plan, available: int, k: int) -> list[Change]:
+    """The pool as it is, then with one setting changed, all else as it is."""
+    now = changed(model, "as it is", engine, available, "", k)
+    return [now, *(changed(model, what, other, size, note, k) for what, other, size, note in variants(model, engine, plan, available))]
 
 
-def variants(pool: Pool) -> Iterator[tuple[str, Engine, int, str]]:
-    engine, available, model = pool.engine, pool.available_bytes, pool.model
-    recurrent = pool.plan.mode != "none" or any(layer.recurrent for layer in model.layers)
+def variants(model: Model, engine: Engine, plan: Plan, available: int) -> Iterator[tuple[str, Engine, int, str]]:
+    recurrent = any(layer.recurrent for layer in model.layers)
     if engine.num_speculative_tokens:
         yield "no draft tokens", replace(engine, num_speculative_tokens=0, speculative_method=None), available, "slower decoding"
     if model.mtp_layers:
         more = engine.num_speculative_tokens + 1
         yield f"MTP with {plural_drafts(more)}", replace(engine, num_speculative_tokens=more), available, ""
     if recurrent and any(not layer.recurrent for layer in model.layers):
-        on = pool.plan.mode == "none"
+        on = plan.mode == "none"
         note = "shared beginnings are computed once" if on else "every conversation is computed from its start"
         yield f"prefix caching {'on' if on else 'off'}", replace(engine, enable_prefix_caching=on, mamba_cache_mode=None), available, note
-    if pool.plan.mode == "align":
+    if plan.mode == "align":
         for name in offered(model, engine.version):
             own = "flashkda" if name.startswith("kda") else "flashinfer"
             other = "triton" if getattr(engine, name) == own else own
             given: dict[str, Any] = {name: other}
             yield f"{other} prefill", replace(engine, **given), available, f"{name}; which one a card takes is in the notes"
-    if pool.plan.dtype in ("bf16", "fp16", "fp32"):
-        yield "fp8 cache", replace(engine, kv_cache_dtype="fp8"), available, "recurrent state keeps its own dtype"
+    if plan.dtype in ("bf16", "fp16", "fp32"):
+        yield "fp8 cache", replace(engine, kv_cache_dtype="fp8"), available, "recurrent state keeps its own dtype" if recurrent else ""
     else:
         dtype = model.dtype or "bfloat16"
         yield "16-bit cache", replace(engine, kv_cache_dtype={"bf16": "bfloat16", "fp16": "float16"}.get(dtype, "bfloat16")), available, ""
@@ -201,12 +198,13 @@ def plural_cards(count: int) -> str:
     return f"{count} card" + ("s" if count > 1 else "")
 
 
-def changed(pool: Pool, what: str, engine: Engine, available: int, note: str, k: int) -> Change:
+def changed(model: Model, what: str, engine: Engine, available: int, note: str, k: int) -> Change:
     try:
-        other = plan_pool(pool.model, engine, available)
+        pool = plan_pool(model, engine, available)
     except DoesNotFit as refused:
-        return Change(what, 0, 0.0, 0, f"refused: at most {refused.longest_max_model_len:,} tokens in one request", True)
+        most = refused.longest_max_model_len
+        return Change(what, 0, 0.0, 0, f"refused: at most {most:,} tokens in one request", True)
     except AeliusError as error:
         return Change(what, 0, 0.0, 0, f"not possible: {error}", True)
     length = min(32 * k, engine.max_model_len)
-    return Change(what, other.tokens, other.max_concurrency, other.usable_blocks // other.blocks(length), note)
+    return Change(what, pool.tokens, pool.max_concurrency, pool.usable_blocks // pool.blocks(length), note)

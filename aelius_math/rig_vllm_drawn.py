@@ -7,7 +7,7 @@ from typing import Any
 from aelius_math.budget import Budget
 from aelius_math.rig_form import Show
 from aelius_math.rig_sections import Part, Picture, step, table
-from aelius_math.vllm import Pool
+from aelius_math.vllm import DoesNotFit, Pool
 
 STEP_NOTES = {
     "h": "03_fp8_and_second_card#derive-when-splitting-stops-paying", "t": "02_why_it_fits#derive-what-grows",
@@ -50,24 +50,28 @@ def account_table(show: Show, account: Budget) -> dict[str, Any]:
     ]
     return table(
         "The cards, line by line",
-        ["card", "line", "size", "bytes", "from"],
+        ["card", "line", "size", "bytes", "to know"],
         rows,
         f"The engine gives every card as much as {account.fullest} has.",
     )
 
 
-def vllm_pictures(show: Show, pool: Pool, account: Budget | None) -> list[Picture]:
-    """The cards where they are known, and the pool in blocks."""
+def card_pictures(account: Budget) -> list[Picture]:
+    """Each card, from what is on it to what the engine cannot reach."""
     found = []
-    if account is not None:
-        kinds = {"weights": "weights", "activation peak": "extra", "tenant": "tenant"}
-        names = {"activation peak": "activations, CUDA, graphs", "tenant": "others"}
-        for number, card in enumerate(dict.fromkeys(line.card for line in account.lines)):
-            lines = {line.what: line.size_bytes for line in account.lines if line.card == card}
-            parts = [Part(names.get(what, what), -lines.get(what, 0), kind) for what, kind in kinds.items()]
-            parts.append(Part("KV cache", min(account.available_bytes), "kv"))
-            parts.append(Part("out of the engine's reach", account.stranded_bytes[number], "free"))
-            found.append(Picture(card, lines["visible"], parts))
+    kinds = {"weights": "weights", "activation peak": "extra", "tenant": "tenant"}
+    names = {"activation peak": "activations, CUDA, graphs", "tenant": "others"}
+    for number, card in enumerate(dict.fromkeys(line.card for line in account.lines)):
+        lines = {line.what: line.size_bytes for line in account.lines if line.card == card}
+        parts = [Part(names.get(what, what), -lines.get(what, 0), kind) for what, kind in kinds.items()]
+        parts.append(Part("KV cache", min(account.available_bytes), "kv"))
+        parts.append(Part("out of the engine's reach", account.stranded_bytes[number], "free"))
+        found.append(Picture(card, lines["visible"], parts))
+    return found
+
+
+def pool_picture(pool: Pool) -> list[Picture]:
+    """The pool in blocks; none where the engine is told how many there are, and so the bytes are not the memory's."""
     each, request = pool.block_size_bytes, min(pool.blocks_per_request, pool.usable_blocks)
     state = min(pool.fixed_blocks_per_request, request)
     parts = [
@@ -77,6 +81,12 @@ def vllm_pictures(show: Show, pool: Pool, account: Budget | None) -> list[Pictur
         Part("the null block", each, "draft"),
         Part("less than a block", pool.available_bytes - pool.num_blocks * each, "free"),
     ]
-    if pool.engine.num_gpu_blocks_override is None:
-        found.append(Picture("The KV cache of one card", pool.available_bytes, parts))
-    return found
+    whole = pool.engine.num_gpu_blocks_override is None
+    return [Picture("The KV cache of one card", pool.available_bytes, parts)] if whole else []
+
+
+def refused_picture(refused: DoesNotFit) -> Picture:
+    """What one full request needs, and how much of it is there."""
+    there = int(str(refused.value))
+    parts = [Part("there is", there, "kv"), Part("lacking", refused.needed_bytes - there, "lacking")]
+    return Picture("One full request, on one card", refused.needed_bytes, parts)

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+from math import ceil
 from pathlib import Path
 
 import pytest
