@@ -12,6 +12,8 @@ from aelius_math.rig_form import Form
 from aelius_math.vllm import Engine
 
 FILE = "config.json"
+RUN = ("python", "-m", "aelius_math")
+"""The command as it runs in a copy of the project, with Python alone."""
 REFUSED = (
     '    raise SystemExit(f"refused: needs {refused.needed_bytes:,} bytes; '
     'at most {refused.longest_max_model_len:,} tokens in one request")'
@@ -53,12 +55,12 @@ def engine_words(engine: Engine) -> list[str]:
 def pool_command(form: Form, engine: Engine, available: list[int]) -> str:
     """`aelius-math pool ...`"""
     sizes = ",".join(map(str, available))
-    return shlex.join(["aelius-math", "pool", *config_words(form), "--available", sizes, *engine_words(engine)])
+    return shlex.join([*RUN, "pool", *config_words(form), "--available", sizes, *engine_words(engine)])
 
 
 def ladder_command(form: Form, engine: Engine, available: list[int], ladder: Ladder) -> str:
     """`aelius-math ladder ...`, in the ladder's own budget."""
-    words = ["aelius-math", "ladder", *config_words(form), "--available", ",".join(map(str, available)), *engine_words(engine)]
+    words = [*RUN, "ladder", *config_words(form), "--available", ",".join(map(str, available)), *engine_words(engine)]
     words += ["--slices", ",".join(map(str, ladder.slices)) or "none", "--budget", ladder.budget]
     words += ["--short-tokens", str(ladder.short_tokens)] if ladder.short_tokens else ["--shorts", "0"]
     return shlex.join(words + (["--reserve", form.text("reserve")] if form.text("reserve") else []))
@@ -113,7 +115,7 @@ def context_given(context: Context) -> dict[str, Any]:
 
 def fit_command(form: Form, context: Context, memory: dict[str, Any]) -> str:
     """`aelius-math fit ...`"""
-    words = ["aelius-math", "fit", *config_words(form)]
+    words = [*RUN, "fit", *config_words(form)]
     for name, flag in FIT_FLAGS.items():
         value = getattr(context, name)
         if name == "draft_max" and not value:

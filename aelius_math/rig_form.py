@@ -168,7 +168,11 @@ def spelled(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def pasted(config: str, dtype: str) -> Model:
-    return from_config(parse(config, "the text pasted", "config"), dtype=dtype or None)
+    try:
+        read = parse(config, "the text pasted", "config")
+    except AeliusError as error:
+        raise AeliusError("config", " ".join(config.split())[:40], error.expected) from None
+    return from_config(read, dtype=dtype or None)
 
 
 @lru_cache(maxsize=8)
@@ -204,6 +208,10 @@ def said(error: AeliusError, form: Form | None = None) -> dict[str, str]:
 
 
 def asked(error: AeliusError) -> dict[str, str]:
+    """What is missing: a setting, or something in the config that was pasted."""
+    if error.field.partition(" ")[0] not in LABELS:
+        whole = "Is it the whole file?"
+        return {"field": error.field, "text": f"config.json has no {error.field}: expected {error.expected}. {whole}"}
     return {"field": error.field, "text": f"{named(error.field)}: {error.expected}."}
 
 

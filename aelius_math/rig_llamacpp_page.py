@@ -69,7 +69,7 @@ def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bo
 
 VERDICTS = {
     "fits": "It fits", "evict": "It does not fit whole", "context reduced": "It fits with a shorter context",
-    "unknown": "Whether it fits is not known",
+    "unknown": "Whether it fits hangs on the compute buffers",
 }  # fmt: skip
 
 

@@ -34,7 +34,13 @@ def vllm_steps(pool: Pool, account: Budget | None) -> list[dict[str, str]]:
         value = f"{one.value:,.3f}" if isinstance(one.value, float) else f"{one.value:,}"
         rows.append(
             step(
-                one.symbol, one.name, one.formula, one.numbers, f"{value} {one.unit}", one.source, STEP_NOTES.get(one.symbol, ENGINE_STEPS)
+                one.symbol,
+                one.name,
+                one.formula,
+                one.numbers,
+                f"{value} {one.unit.removesuffix('s') if value == '1' else one.unit}",
+                one.source,
+                STEP_NOTES.get(one.symbol, ENGINE_STEPS),
             )
         )
     return rows

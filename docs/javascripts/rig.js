@@ -12,7 +12,8 @@ const make = (tag, fields = {}, ...children) => {
 const form = $("#rig-form"), logForm = $("#log-form")
 const folder = new URL(data.folder, location.href).href
 const switches = { k: "1024", unit: "GiB" }
-let cards = [{}]
+const most = 16 // cards
+let cards = [{}], count = 1 // what was typed for a card outlives a smaller count
 
 // --- The form's lists, and fields that only one engine or one kind of memory has.
 for (const select of $$("select[data-list]")) {
@@ -25,22 +26,29 @@ for (const group of $$(".rig-switch")) {
   for (const [value, text] of data.lists[name]) {
     const input = make("input", { type: "radio", name: `switch-${name}`, value, checked: switches[name] === value })
     input.addEventListener("change", () => {
+      if (name === "unit") pin(switches.unit)
       switches[name] = value
       changed()
     })
     group.append(make("label", {}, input, make("span", { textContent: text })))
   }
 }
-form.count.value = "1"
+// A bare size keeps the unit in which it was typed.
+function pin(unit) {
+  const pinned = (text) => text.replace(/^\s*[\d.,]*\d\s*$/, (number) => `${number.trim()} ${unit}`)
+  for (const field of $$("[data-size]", form)) field.value = field.value.split(";").map(pinned).join(";")
+  for (const card of cards) for (const name of ["visible", "tenant"]) if (card[name]) card[name] = pinned(card[name])
+  $("#rig-cards").replaceChildren()
+}
 
 function drawCards() {
   const box = $("#rig-cards")
-  const more = cards.length !== box.children.length
-  if (!more) return
+  if (count === box.children.length) return
   box.replaceChildren(
-    ...cards.map((card, index) => {
+    ...cards.slice(0, count).map((card, index) => {
       const field = (name, text, input) => {
         input.value = card[name] || ""
+        input.dataset.field = name
         input.addEventListener("input", () => {
           card[name] = input.value
           if (name === "card") about()
@@ -51,26 +59,38 @@ function drawCards() {
       for (const [value, text] of data.lists.card) list.append(make("option", { value, textContent: text }))
       const source = make("small", { className: "rig-source" })
       const about = () => (source.textContent = data.sources[card.card] || "")
+      const size = (text) => make("input", { placeholder: text })
       const row = make(
         "fieldset", { className: "rig-card" }, make("legend", { textContent: `Card ${index + 1}` }),
-        field("card", "Card", list), field("visible", "Memory CUDA sees, if not the list's", make("input")),
-        field("tenant", "What else lives on it", make("input")), source,
+        field("card", "Card", list), field("visible", "Memory CUDA sees, if not the list's", size(switches.unit)),
+        field("tenant", "What else lives on it", size(switches.unit)), source,
       )
       about()
       return row
     }),
   )
 }
-form.count.addEventListener("input", () => {
-  const wanted = Math.min(16, Math.max(1, Number.parseInt(form.count.value, 10) || 1))
-  while (cards.length < wanted) cards.push({ card: cards[0].card, visible: cards[0].visible })
-  cards.length = wanted
+function countTo(number) {
+  count = number
+  while (cards.length < count) cards.push({ card: cards[0].card, visible: cards[0].visible })
   drawCards()
+}
+const counted = () => (/^\d{1,2}$/.test(form.count.value.trim()) ? Number(form.count.value) : 0)
+form.count.addEventListener("input", () => {
+  const wanted = counted()
+  if (wanted >= 1 && wanted <= most) countTo(wanted)
+})
+form.memory.addEventListener("input", () => {
+  const wanted = Number(form.tensor_parallel_size.value)
+  if (count > 1 || Object.values(cards[0]).some(Boolean) || !(wanted > 1 && wanted <= most)) return
+  form.count.value = String(wanted)
+  countTo(wanted)
 })
 
 function arrange() {
   for (const part of $$("[data-engine]", form)) part.hidden = part.dataset.engine !== form.engine.value
   for (const part of $$("[data-memory]", form)) part.hidden = part.dataset.memory !== form.memory.value
+  for (const field of $$("[data-size]", form)) field.placeholder = switches.unit
   drawCards()
 }
 
@@ -80,17 +100,30 @@ const names = [...new Set([...form.elements].map((element) => element.name).filt
 function settings() {
   const found = { ...switches }
   for (const name of names) if (form[name]?.value) found[name] = form[name].value
-  if (found.memory === "cards" && found.engine === "vllm") found.cards = cards
+  const shown = cards.slice(0, count)
+  if (found.memory === "cards" || shown.some((card) => Object.values(card).some(Boolean))) found.cards = shown
+  if (counted() !== count) found.count = form.count.value || "nothing" // Python says what is wrong with it
   return found
 }
 
 function fill(found) {
-  for (const name of names) if (form[name] && form[name].type !== "file") form[name].value = found[name] ?? (form[name].options?.[0]?.value || "")
-  for (const name of ["engine", "memory"]) if (!form[name].value) form[name].selectedIndex = 0
-  for (const name of ["k", "unit"])
-    for (const input of $$(`[name="switch-${name}"]`)) if (input.value === found[name]) [input.checked, switches[name]] = [true, input.value]
-  cards = Array.isArray(found.cards) && found.cards.length ? found.cards.map((card) => ({ ...card })) : [{}]
-  form.count.value = String(cards.length)
+  for (const name of names) {
+    const field = form[name], value = found[name] ?? (field.options?.[0]?.value || "")
+    if (!field || field.type === "file") continue
+    if (field.options && value && ![...field.options].some((option) => option.value === value)) {
+      field.append(make("option", { value, textContent: value })) // what the list does not have is kept, and judged
+    }
+    field.value = value
+  }
+  for (const name of ["engine", "memory"]) if (!$$("option", form[name]).slice(0, 2).some((option) => option.value === form[name].value)) form[name].selectedIndex = 0
+  for (const [name, usual] of Object.entries({ k: "1024", unit: "GiB" })) {
+    const inputs = $$(`[name="switch-${name}"]`), wanted = inputs.some((input) => input.value === found[name]) ? found[name] : usual
+    switches[name] = wanted
+    for (const input of inputs) input.checked = input.value === wanted
+  }
+  cards = Array.isArray(found.cards) && found.cards.length ? found.cards.slice(0, most).map((card) => ({ ...card })) : [{}]
+  count = Math.min(cards.length, Number(found.shown) || cards.length)
+  form.count.value = String(count)
   $("#rig-cards").replaceChildren()
   arrange()
 }
@@ -99,7 +132,7 @@ function fragment() {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(settings())) {
     if (name === "cards") parameters.set(name, JSON.stringify(value))
-    else if (!(name === "k" && value === "1024") && !(name === "unit" && value === "GiB")) parameters.set(name, name === "config" ? squeezed(value) : value)
+    else if (name !== "count" && !(name === "k" && value === "1024") && !(name === "unit" && value === "GiB")) parameters.set(name, name === "config" ? squeezed(value) : value)
   }
   if (view() === "log") parameters.set("view", "log")
   return String(parameters)
@@ -126,14 +159,27 @@ function fromFragment() {
 let keeping = 0
 function keep() {
   clearTimeout(keeping)
-  keeping = setTimeout(() => {
-    const text = fragment()
-    history.replaceState(null, "", text === "engine=vllm&memory=available" ? location.pathname + location.search : `#${text}`)
-    try {
-      sessionStorage.setItem("rig", JSON.stringify({ ...settings(), cards, log: logForm.log.value, log_config: logForm.log_config.value }))
-    } catch {} // no room or no storage: the address still holds the settings
-  }, 250)
+  keeping = setTimeout(write, 250)
 }
+function write() {
+  clearTimeout(keeping)
+  keeping = 0
+  const text = fragment()
+  history.replaceState(null, "", text === "engine=vllm&memory=available" ? location.pathname + location.search : `#${text}`)
+  const rig = { ...settings(), cards, shown: count, hash: location.hash }
+  const store = (value) => {
+    try {
+      sessionStorage.setItem("rig", JSON.stringify(value))
+      return true
+    } catch {
+      return false // no room or no storage: the address still holds the settings
+    }
+  }
+  const whole = store({ ...rig, log: logForm.log.value, log_config: logForm.log_config.value })
+  if (!whole) store(rig)
+  $("#log-kept").textContent = whole || !logForm.log.value ? "" : "It is too long for this browser to keep: a reload loses it."
+}
+addEventListener("pagehide", () => keeping && write())
 
 // --- Python, in a worker: loaded when somebody asks or types.
 let worker = null, ready = false, serial = 0
@@ -182,13 +228,14 @@ function stop() {
   waiting.clear()
   $("#rig-progress").hidden = true
   $(".rig-start").hidden = false
+  for (const box of $$(".rig-answer")) box.removeAttribute("aria-busy")
 }
 
 const megabytes = (size) => (size / 1e6).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 function progress(size) {
   $("#rig-bar").value = size
   $("#rig-bytes").textContent =
-    size >= data.bytes ? "All loaded; Python starts" : `${megabytes(size)} of ${megabytes(data.bytes)} MB`
+    megabytes(size) === megabytes(data.bytes) ? "All loaded; Python starts" : `${megabytes(size)} of ${megabytes(data.bytes)} MB`
 }
 $("#rig-size").textContent = `The first key, or Start, loads Python: ${megabytes(data.bytes)} MB.`
 
@@ -234,17 +281,23 @@ async function run() {
 
 async function runLog(mine) {
   const log = logForm.log.value, box = $("#log-answer")
-  if (!log.trim()) return box.replaceChildren()
+  if (!log.trim()) {
+    mark(logForm, { problems: [] })
+    inShort("log", "")
+    return box.replaceChildren()
+  }
   box.setAttribute("aria-busy", "true")
   const found = await ask("explain_log", log, logForm.log_config.value || null, Number(switches.k), switches.unit)
   box.removeAttribute("aria-busy")
   if (mine !== turn || !found) return
   if (found.failure) return box.replaceChildren(broken(found.failure))
   mark(logForm, found)
+  inShort("log", found.boots[0]?.headline[0], found)
   box.replaceChildren(...messages(found))
   for (const boot of found.boots) {
     const open = make("button", { type: "button", className: "rig-button", textContent: "Open it in Work it out" })
     open.addEventListener("click", () => {
+      replaced("The log's boot stands here now.")
       fill({ ...switches, memory: "available", ...boot.settings })
       select("work", true)
       changed()
@@ -254,7 +307,7 @@ async function runLog(mine) {
     box.append(...boot.pictures.map(picture), ...boot.sections.map(section), make("p", {}, open))
   }
   box.append(copies(found))
-  say(found.boots[0]?.headline[0] || found.problems[0]?.text || "")
+  tell(found.boots[0]?.headline[0] || found.problems[0]?.text || "")
 }
 
 const broken = (text) => make("p", { className: "rig-problem", textContent: `Something here is broken, and not your doing: ${text}` })
@@ -282,37 +335,64 @@ function drawRig(found, whole) {
   }
   const open = new Set($$("details[open]", box).map((one) => one.dataset.title))
   box.replaceChildren(...parts)
-  inShort(answered && (found.headline[1] || found.headline[0]), [...found.problems, ...found.asks].map((one) => one.text)[0])
+  inShort("rig", answered && (found.short || found.headline[0]), found)
   for (const one of $$("details", box)) one.open = open.has(one.dataset.title)
-  if (whole) say(found.headline.join(" ") || [...found.problems, ...found.asks].map((one) => one.text).join(" "))
+  if (whole) tell(found.headline.join(" ") || [...found.problems, ...found.asks].map((one) => one.text).join(" "))
   window.dispatchEvent(new Event("resize")) // what scrolls sideways can be reached by keyboard
 }
 
 // The answer in one line, at the foot of the screen as long as the form hides it.
-function inShort(answer, missing) {
-  const text = answer || missing
-  $("#rig-short").hidden = !text
+function inShort(which, answer, found = { problems: [], asks: [] }) {
+  const bar = $(`#${which}-short`), wrong = found.problems[0]?.text
+  const text = answer || wrong || found.asks[0]?.text
+  bar.hidden = !text
   document.documentElement.classList.toggle("has-short", Boolean(text))
-  $("#rig-short span").textContent = text || ""
-  $("#rig-short b").textContent = answer ? "To the answer" : "What is missing"
+  $("span", bar).textContent = text || ""
+  $("b", bar).textContent = answer ? "To the answer" : wrong ? "What does not work" : "What is missing"
 }
 
-$("#rig-short").addEventListener("click", (event) => {
-  event.preventDefault() // the address keeps the settings
-  $("#rig-answer").scrollIntoView()
+for (const bar of $$(".rig-short"))
+  bar.addEventListener("click", (event) => {
+    event.preventDefault() // the address keeps the settings
+    $(bar.getAttribute("href")).scrollIntoView()
+  })
+
+// What is put in the place of what was typed can be taken back.
+let before = null
+function replaced(text) {
+  const now = { ...settings(), cards, shown: count }
+  const typed = Object.entries(now).some(([name, value]) => !["engine", "memory", "k", "unit", "cards", "shown"].includes(name) && value)
+  before = typed ? structuredClone(now) : null
+  $("#rig-undo").hidden = !before
+  $("#rig-undo span").textContent = text
+}
+$("#rig-undo button").addEventListener("click", () => {
+  fill(before)
+  $("#rig-undo").hidden = true
+  form.engine.focus()
+  changed()
 })
 
 const list = (title, name, texts) =>
   texts.length ? [make("div", { className: name }, make("b", { textContent: title }), make("ul", {}, ...texts))] : []
 const taken = (found) => list("Taken, as you did not say", "rig-taken", found.taken.map((text) => make("li", { textContent: text })))
 
+// The field that a message is about; a card's own has the card's number behind its name.
+function fieldOf(name, where = form) {
+  const [plain, number] = name.split(" ")
+  if (number) return $(`.rig-card:nth-child(${Number(number)}) [data-field="${plain}"]`)
+  if (where === form && form[name]?.focus) return form[name]
+  return logForm[name === "config" ? "log_config" : name]
+}
+
 function messages(found, takenToo = true) {
   const line = (one) => {
-    const field = one.field && (form[one.field] || logForm[one.field === "config" ? "log_config" : one.field])
-    if (!field?.focus) return make("li", { textContent: one.text })
-    const button = make("button", { type: "button", className: "rig-link", textContent: one.text })
+    const field = one.field && fieldOf(one.field, view() === "log" ? logForm : form)
+    const at = one.text.indexOf(": ")
+    if (!field?.focus || at < 0) return make("li", { textContent: one.text })
+    const button = make("button", { type: "button", className: "rig-link", textContent: one.text.slice(0, at) })
     button.addEventListener("click", () => field.focus())
-    return make("li", {}, button)
+    return make("li", {}, button, one.text.slice(at))
   }
   return [
     ...list("That does not work", "rig-problem", found.problems.map(line)),
@@ -323,10 +403,7 @@ function messages(found, takenToo = true) {
 
 function mark(where, found) {
   for (const field of $$("[aria-invalid]", where)) field.removeAttribute("aria-invalid")
-  for (const { field } of found.problems) {
-    const input = where[field === "config" && where === logForm ? "log_config" : field]
-    if (input?.setAttribute) input.setAttribute("aria-invalid", "true")
-  }
+  for (const { field } of found.problems) fieldOf(field, where)?.setAttribute?.("aria-invalid", "true")
 }
 
 function section(one) {
@@ -374,7 +451,10 @@ function section(one) {
 }
 
 // --- A bar of memory: widths are the shares that Python gave.
-const colours = { weights: "--plot-1", kv: "--plot-3", state: "--plot-2", others: "--plot-5", draft: "--plot-4", extra: "--plot-5", tenant: "--plot-6", free: "" }
+const colours = {
+  weights: "var(--plot-1)", kv: "var(--plot-3)", state: "var(--plot-2)", others: "color-mix(in srgb, var(--plot-3) 45%, var(--paper))",
+  draft: "var(--plot-4)", extra: "var(--plot-5)", tenant: "var(--plot-6)", free: "var(--line)",
+}
 function picture(one) {
   const space = "http://www.w3.org/2000/svg"
   const svg = document.createElementNS(space, "svg")
@@ -386,14 +466,16 @@ function picture(one) {
   let at = 0
   for (const part of one.parts) {
     const bar = set(document.createElementNS(space, "rect"), { x: at * 1000, y: 0, width: Math.max(part.share * 1000, 1), height: 46 })
-    const colour = colours[part.kind]
-    bar.style.fill = colour ? `var(${colour})` : "var(--line)"
+    bar.style.fill = part.kind === "lacking" ? "var(--wash)" : colours[part.kind]
+    if (part.kind === "lacking") Object.assign(bar.style, { stroke: "var(--plot-2)", strokeWidth: "2px", strokeDasharray: "6 4", vectorEffect: "non-scaling-stroke" })
     svg.append(bar)
     at += part.share
   }
+  if (one.limit) svg.append(set(document.createElementNS(space, "rect"), { class: "rig-limit", x: one.limit * 1000 - 3, y: 0, width: 6, height: 46 }))
   const key = one.parts.map((part) => {
     const dot = make("i")
-    dot.style.background = colours[part.kind] ? `var(${colours[part.kind]})` : "var(--line)"
+    if (part.kind === "lacking") dot.style.border = "2px dashed var(--plot-2)"
+    else dot.style.background = colours[part.kind]
     return make("li", {}, dot, `${part.what} `, make("b", { textContent: part.text }))
   })
   return make("figure", { className: "rig-picture" }, make("figcaption", {}, `${one.title}: ${one.total}`), svg, make("ul", {}, ...key))
@@ -424,11 +506,21 @@ function copies(found) {
     })
     box.append(button)
   }
+  if (found.code?.command) box.append(make("p", { className: "rig-help", textContent: "To be run in a copy of the project:" }))
   if (found.code?.command) box.append(make("pre", {}, make("code", { textContent: found.code.command })))
   return box
 }
 
-const say = (text) => ($("#rig-said").textContent = text)
+const say = (text) => {
+  clearTimeout(telling)
+  $("#rig-said").textContent = text
+}
+// A result is told once the typing has ended, and not while a value is half there.
+let telling = 0
+function tell(text) {
+  clearTimeout(telling)
+  telling = setTimeout(() => say(text), 1000)
+}
 
 // --- Tabs, dropping, typing.
 const view = () => ($("#tab-log").getAttribute("aria-selected") === "true" ? "log" : "work")
@@ -478,9 +570,11 @@ for (const one of [form, logForm]) {
 $("#rig-load").addEventListener("click", start)
 $("#rig-cancel").addEventListener("click", () => {
   stop()
+  $("#rig-load").focus()
   say("Cancelled.")
 })
 $("#rig-article").addEventListener("click", () => {
+  replaced("The article's machine stands here now.")
   fill({ ...switches, ...data.article })
   changed()
 })
@@ -491,7 +585,8 @@ try {
   kept = JSON.parse(sessionStorage.getItem("rig") || "{}")
 } catch {}
 const shared = fromFragment()
-fill(shared || kept)
+history.scrollRestoration = "manual" // the answer, drawn later, would be taken for the place
+fill(shared && kept.hash !== location.hash ? shared : kept)
 logForm.log.value = kept.log || ""
 logForm.log_config.value = kept.log_config || ""
 if (shared?.view === "log") select("log")

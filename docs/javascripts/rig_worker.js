@@ -2,21 +2,29 @@
 
 let python
 
-// Counts what is loaded, so that the page can say how far it is.
+// Counts what is loaded, so that the page can say how far it is. A file that does not come is said at once: Pyodide
+// waits for its WebAssembly for ever.
 const plainFetch = self.fetch.bind(self)
 let loaded = 0
+const lost = (error) => {
+  postMessage({ loading: true, error: String(error.message || error) })
+  return error
+}
 self.fetch = async (...request) => {
-  const response = await plainFetch(...request)
-  if (!response.ok) throw new Error(`${response.status} for ${new URL(response.url).pathname}`)
+  const response = await plainFetch(...request).catch((error) => { throw lost(error) })
+  if (!response.ok) throw lost(new Error(`${response.status} for ${new URL(response.url).pathname}`))
   if (!response.body) return response
-  const counter = new TransformStream({
-    transform(chunk, stream) {
-      loaded += chunk.byteLength
+  const reader = response.body.getReader()
+  const counted = new ReadableStream({
+    async pull(stream) {
+      const { done, value } = await reader.read().catch((error) => { throw lost(error) })
+      if (done) return stream.close()
+      loaded += value.byteLength
       postMessage({ loaded })
-      stream.enqueue(chunk)
+      stream.enqueue(value)
     },
   })
-  return new Response(response.body.pipeThrough(counter), { status: response.status, headers: response.headers })
+  return new Response(counted, { status: response.status, headers: response.headers })
 }
 
 async function load(folder) {

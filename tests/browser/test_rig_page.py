@@ -56,7 +56,7 @@ def test_five_models_give_the_numbers_of_the_command_line(open_page) -> None:
         expect(page.locator("#rig-answer:not([aria-busy])")).to_be_visible()
         command = copied(page, "Copy as command line").splitlines()[0]
         shown = json.loads(copied(page, "Copy as JSON"))["pool"]
-        words = [sys.executable, "-m", "aelius_math", *shlex.split(command)[1:], "--json"]
+        words = [sys.executable, "-m", "aelius_math", *shlex.split(command)[3:], "--json"]
         printed = json.loads(subprocess.run(words, capture_output=True, check=True, cwd=ROOT).stdout)
         assert {name: printed[name] for name in shown} == shown
         assert f"{printed['tokens']:,} tokens" in headline(page)

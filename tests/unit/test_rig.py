@@ -55,7 +55,7 @@ def command_json(line: str) -> dict[str, object]:
     """What a command line prints with --json."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        assert cli.main([*shlex.split(line)[1:], "--json"]) in (0, 1)
+        assert cli.main([*shlex.split(line)[3:], "--json"]) in (0, 1)
     found: dict[str, object] = json.loads(printed.getvalue())
     return found
 
