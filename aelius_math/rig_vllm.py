@@ -102,7 +102,12 @@ def memory_of(form: Form, engine: Engine) -> tuple[list[int], Budget | None]:
         fraction = float(share)
     except ValueError:
         raise AeliusError("gpu_memory_utilization", share, "a number above 0, at most 1") from None
-    account = budget(used, gpu_memory_utilization=fraction, version=engine.version)
+    try:
+        account = budget(used, gpu_memory_utilization=fraction, version=engine.version)
+    except AeliusError as error:
+        if error.field != "gpu_memory_utilization" or form.text(error.field):
+            raise
+        raise AeliusError(error.field, f"{share}, vLLM's default", error.expected) from None
     return list(account.available_bytes), account
 
 

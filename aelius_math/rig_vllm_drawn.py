@@ -50,13 +50,13 @@ def account_table(show: Show, account: Budget) -> dict[str, Any]:
     """Each card's memory, line by line."""
     names = {"visible": "what CUDA sees", "tenant": "others", "activation peak": "activations, CUDA, graphs"}
     rows = [
-        [line.card, names.get(line.what, line.what), show.size(line.size_bytes), f"{line.size_bytes:,}", line.source]
+        [f"{line.card}, {names.get(line.what, line.what)}", show.size(line.size_bytes), f"{line.size_bytes:,}", line.source]
         for line in account.lines
         if line.what not in ("non-torch", "CUDA graphs") and (line.size_bytes or line.what != "tenant")
     ]
     return table(
         "The cards, line by line",
-        ["card", "line", "size", "bytes", "to know"],
+        ["card and line", "size", "bytes", "to know"],
         rows,
         f"The engine gives every card as much as {account.fullest} has.",
     )

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ from aelius_math.logs import read
 from aelius_math.rig import cards, explain_log, work_out
 from aelius_math.rig_form import LABELS
 from aelius_math.rig_sections import NOTES
-from aelius_math.units import parse_bytes
+from aelius_math.units import GIB, MIB, parse_bytes
 
 ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "tests" / "logs"
@@ -113,6 +114,102 @@ def test_llama_cpp_is_the_command_fit(tmp_path: Path) -> None:
 def test_free_memory_before_the_start_is_read_as_less_by_the_state_that_july_counts_twice() -> None:
     before, line = (work_out({**LLAMA, "free_is": word})["numbers"]["fit"] for word in ("before", "fit"))
     assert line["free_mib"] == 23962 and before["free_mib"] == 23962 - before["recurrent_mib"] != 23962
+
+
+def section(found: dict[str, Any], title: str) -> dict[str, Any]:
+    (one,) = [each for each in found["sections"] if each["title"].startswith(title)]
+    return one
+
+
+def test_a_context_that_the_fit_pass_shrinks_is_the_one_described() -> None:
+    found = work_out({"engine": "llama.cpp", "model": "qwen3.8-27b", "n_seq_max": "1", "free": "23962", "weights_mib": "16000"})
+    fit = found["numbers"]["fit"]
+    assert fit["verdict"] == "context reduced" and fit["n_ctx"] == 262144
+    rows = {label: text for label, text, _ in section(found, "What you have")["rows"]}
+    wall = f"{fit['wall_tokens']:,} tokens"
+    assert rows["Context"].startswith(wall) and wall in found["headline"][0] and wall in found["short"]
+    assert not any("262,144" in text for text in found["headline"])
+    assert max(each["tokens"] for each in found["numbers"]["seats"]) == fit["wall_tokens"]
+    asked = work_out({**found["settings"], "n_ctx": str(fit["wall_tokens"])})
+    assert {label: text for label, text, _ in section(asked, "What you have")["rows"]} == rows
+
+
+@pytest.mark.parametrize(("n_ctx", "vision"), [("64K", ""), ("64K", "888.5"), ("200K", "")])
+def test_the_picture_of_a_device_is_what_it_has_free_and_what_is_wanted(n_ctx: str, vision: str) -> None:
+    rig = {"engine": "llama.cpp", "model": "qwen3.8-27b", "n_ctx": n_ctx, "n_seq_max": "1", "free": "23962", "weights_mib": "16000", "vision_mib": vision}  # fmt: skip
+    (picture,) = work_out(rig)["pictures"]
+    sizes = {part["what"]: part["bytes"] for part in picture["parts"]}
+    free = 23962 * MIB
+    assert "23.4 GiB free before" in picture["total"] and ("vision" in sizes) == bool(vision)
+    assert sum(sizes.values()) == picture["bytes"] >= free
+    if n_ctx == "64K":
+        assert picture["bytes"] == free and picture["limit"] is None
+    else:
+        assert "more than that is wanted" in picture["total"] and picture["limit"] == free / picture["bytes"]
+
+
+def test_a_refused_rig_keeps_its_figures_its_choices_and_a_derivation() -> None:
+    refused = {"model": "llama-3.1-8b", "available": "1"}
+    found = work_out(refused)
+    pool = found["numbers"]["pool"]
+    rows = {label: text for label, text, _ in section(found, "What is lacking")["rows"]}
+    assert pool["refused"] and rows["Each token"] == "131,072 bytes" and rows["Tokens in a block"] == "16"
+    assert rows["Needed"].startswith(f"{pool['needed_bytes']:,} bytes")
+    (picture,) = found["pictures"]
+    assert picture["bytes"] == pool["needed_bytes"] == sum(part["bytes"] for part in picture["parts"])
+    choices = {row[0]: row[-1] for row in section(found, "What each choice costs")["rows"]}
+    fp8 = work_out({**refused, "kv_cache_dtype": "fp8"})["numbers"]["pool"]
+    assert f"{fp8['longest_max_model_len']:,}" in choices["fp8 cache"] and f"{pool['longest_max_model_len']:,}" in choices["as it is"]
+    shorter = work_out({**refused, "max_model_len": str(pool["longest_max_model_len"])})
+    assert section(found, "Step by step")["rows"] == section(shorter, "Step by step")["rows"]
+    assert section(found, "Seats by length")["rows"] == section(shorter, "Seats by length")["rows"]
+
+
+def test_a_share_left_open_is_the_releases_own_and_said_where_it_does_not_start() -> None:
+    rig = {"model": "qwen3-8b", "memory": "cards", "cards": [{"visible": "24 GiB"}], "weights": "5", "extra": "1"}
+    for version, share in (("0.19.1", 0.9), ("0.33.0", 0.92)):
+        found = work_out({**rig, "version": version})
+        assert any(f"{share}, the default of vLLM {version}" in text for text in found["taken"])
+        assert found["numbers"]["pool"]["available_bytes"] == ceil(24 * GIB * share) - 6 * GIB
+    (problem,) = work_out({**rig, "cards": [{"visible": "24 GiB", "tenant": "4"}]})["problems"]
+    assert problem["field"] == "gpu_memory_utilization" and "vLLM's default" in problem["text"] and "at most 0.8333" in problem["text"]
+
+
+def test_what_no_share_could_hold_is_the_weights_trouble_and_a_cards_own_fields_are_named() -> None:
+    rig = {"model": "qwen3-8b", "memory": "cards", "cards": [{"visible": "24 GiB"}, {"visible": "-3 GiB"}], "weights": "500", "extra": "1"}
+    (problem,) = work_out(rig)["problems"]
+    assert problem["field"] == "weights" and "'500'" in problem["text"] and "card 1 has 24.0 GiB free" in problem["text"]
+    (problem,) = work_out({**rig, "tensor_parallel_size": "2", "weights": ""})["problems"]
+    assert problem == {"field": "visible 2", "text": "Card 2, Memory CUDA sees: got '-3 GiB', expected nothing below 0."}
+    (problem,) = work_out({**rig, "count": "99"})["problems"]
+    assert problem["field"] == "count" and "from 1 to 16" in problem["text"]
+
+
+def test_cards_that_stand_idle_are_said_in_the_answer() -> None:
+    rig = {"model": "qwen3-8b", "memory": "cards", "cards": [{"visible": "24 GiB"}] * 2, "weights": "5", "extra": "1"}
+    assert "Tensor parallel is 1: of the 2 cards, 1 stands idle." in work_out(rig)["headline"]
+    assert not any("idle" in text for text in work_out({**rig, "tensor_parallel_size": "2"})["headline"])
+
+
+def test_a_bare_number_too_small_for_a_device_is_asked_for_its_unit() -> None:
+    (problem,) = work_out({**LLAMA, "free": "24"})["problems"]
+    assert problem["field"] == "free" and "24 GiB" in problem["text"]
+    assert work_out({**LLAMA, "free": "23.4gib"})["numbers"]["fit"]["free_mib"] > 20_000
+
+
+def test_recurrent_state_is_spoken_of_only_where_there_is_some() -> None:
+    for name, speaks in (("qwen3-8b", False), ("qwen3.8-27b", True)):
+        rows = section(work_out({"model": name, "available": "30 GiB"}), "What each choice costs")["rows"]
+        (fp8,) = [row for row in rows if row[0] == "fp8 cache"]
+        assert ("recurrent" in fp8[-1]) == speaks
+
+
+def test_a_slice_longer_than_the_longest_request_is_refused() -> None:
+    rig = {"model": "qwen3-8b", "available": "40 GiB", "max_model_len": "32K"}
+    for change in ({"slices": "64K"}, {"short_tokens": "33K"}):
+        found = work_out({**rig, **change})
+        assert [problem["field"] for problem in found["problems"]] == list(change) and "32,768" in found["problems"][0]["text"]
+        assert found["numbers"]["pool"]["tokens"] and "ladder" not in found["numbers"]
 
 
 def test_the_choices_are_pools_of_their_own() -> None:
@@ -280,6 +377,47 @@ def test_a_log_of_a_model_outside_the_catalogue_asks_for_its_config_and_then_use
     found = explain_log(log, config)
     assert not found["asks"] and work_out(found["boots"][0]["settings"])["numbers"]["pool"]["tokens"] == 289661
     assert explain_log(log, "{")["problems"][0]["field"] == "config"
+
+
+def test_a_memory_that_does_not_go_with_the_settings_found_is_said_and_of_a_single_card_is_not_left_out() -> None:
+    log = (LOGS / "tp2_028.txt").read_text(encoding="utf-8")
+    fits, other = (explain_log(log.replace("5.24 GiB", size).replace("5.31 GiB", size))["boots"][0] for size in ("5.24 GiB", "9.99 GiB"))
+    assert "memory line" not in section(fits, "Settings that fit")["text"]
+    assert "do not go with the 9.99 GiB of the memory line" in section(other, "Settings that fit")["text"]
+    line = "INFO 10-02 10:00:20 [core.py:114] Initializing a V1 LLM engine (v0.28.0) with config: model='Qwen/Qwen3-8B', max_seq_len=32768, tensor_parallel_size=1, kv_cache_dtype=auto, enable_prefix_caching=True,\n"
+    line += "INFO [gpu_worker.py:508] Available KV cache memory: 5.00 GiB\n"
+    line += "INFO [kv_cache_utils.py:2312] GPU KV cache size: 36,400 tokens, Maximum concurrency for 32,768 tokens per request: 1.11x\n"
+    assert "None of the" not in str(section(explain_log(line)["boots"][0], "Settings that fit"))
+    assert "None of the" in str(section(explain_log(line.replace("5.00", "7.77"))["boots"][0], "Settings that fit"))
+
+
+def test_a_refused_log_is_drawn_and_says_what_binds_and_what_to_change() -> None:
+    (boot,) = explain_log((LOGS / "tp2_refused.txt").read_text(encoding="utf-8"))["boots"]
+    (picture,) = boot["pictures"]
+    assert picture["bytes"] == 9 * GIB and picture["parts"][1]["kind"] == "lacking"
+    assert ["What binds", "the memory for the cache", "one full request needs more"] in section(boot, "What it says")["rows"]
+    rows = {row[0]: row[1:] for row in section(boot, "What to change")["rows"]}
+    assert rows["--kv-cache-dtype fp8"][0] == "262,144" and rows["--max-model-len 146880"][0] == "146,880"
+    rig = work_out(boot["settings"])["numbers"]["pool"]
+    assert rig["refused"] and rig["longest_max_model_len"] == 146880
+
+
+def test_a_logs_sizes_are_told_in_the_unit_that_was_chosen() -> None:
+    for path in (LOGS / "tp2_028.txt", LOGS / "llama_fit.txt", LOGS / "tp2_refused.txt"):
+        shown = explain_log(path.read_text(encoding="utf-8"), unit="GB")["boots"][0]
+        told = json.dumps({name: shown[name] for name in ("headline", "sections", "pictures", "notes")})
+        assert not re.search(r"\d (GiB|MiB)", told) and re.search(r"\d (GB|MB)", told)
+
+
+def test_two_boots_are_told_apart_and_each_opens_with_its_own_release() -> None:
+    log = (LOGS / "v0.txt").read_text(encoding="utf-8")
+    found = explain_log(log + log.replace("0.6.4.post1", "0.6.5"))
+    titles = [boot["title"] for boot in found["boots"]]
+    assert titles[0].startswith("Boot 2 of 2: ") and titles[1].startswith("Boot 1 of 2: ")
+    assert any("newest" in text for text in found["taken"])
+    assert [boot["settings"]["version"] for boot in found["boots"]] == ["0.6.5", "0.6.4.post1"]
+    (alone,) = explain_log(log)["boots"]
+    assert not alone["title"].startswith("Boot")
 
 
 @pytest.mark.parametrize(

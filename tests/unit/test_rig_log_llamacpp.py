@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aelius_math import catalogue
-from aelius_math.rig import explain_log
+from aelius_math.rig import explain_log, work_out
 
 TESTS = Path(__file__).parents[1]
 STARTED = (TESTS / "golden" / "boot_logs" / "12.txt").read_text(encoding="utf-8")
@@ -71,3 +71,23 @@ def test_drafted_tokens_are_read_off_the_recurrent_state(drafts: int) -> None:
 def test_another_model_is_not_talked_into_fitting() -> None:
     found = sections(STARTED, json.dumps(catalogue.config("qwen3-8b")))["Settings that fit"]
     assert found["rows"] == [] and "it is another" in found["text"]
+
+
+def test_a_boot_opens_with_its_drafts_and_so_with_its_verdict() -> None:
+    found = explain_log(EVICTED)
+    (boot,) = found["boots"]
+    assert [ask["field"] for ask in found["asks"]] == ["config"]
+    assert (boot["settings"]["draft_max"], boot["settings"]["type_draft"]) == ("2", "f16")
+    assert "not whole on the device" in boot["title"] and "layers went to the CPU" in boot["headline"][0]
+    for name in ("qwen3.6-27b", "qwen3.8-27b"):
+        assert work_out({**boot["settings"], "model": name})["numbers"]["fit"]["verdict"] == "evict"
+
+
+@pytest.mark.parametrize("log", [EVICTED, FITS], ids=["evicted", "fits"])
+def test_what_the_server_takes_does_not_count_what_stays_free(log: str) -> None:
+    (boot,) = explain_log(log)["boots"]
+    (picture,) = boot["pictures"]
+    taken = sum(part["bytes"] for part in picture["parts"] if part["kind"] != "free")
+    assert picture["total"].startswith(f"{taken / 2**30:,.1f}" if taken >= 10 * 2**30 else f"{taken / 2**30:,.2f}")
+    (free,) = [part for part in picture["parts"] if part["kind"] == "free"]
+    assert free["text"] in picture["total"] and "to stay so" in free["what"]
