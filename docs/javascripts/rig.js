@@ -586,7 +586,8 @@ try {
 } catch {}
 const shared = fromFragment()
 history.scrollRestoration = "manual" // the answer, drawn later, would be taken for the place
-fill(shared && kept.hash !== location.hash ? shared : kept)
+const again = performance.getEntriesByType("navigation")[0]?.type === "reload" && kept.engine
+fill(shared && !again && kept.hash !== location.hash ? shared : kept)
 logForm.log.value = kept.log || ""
 logForm.log_config.value = kept.log_config || ""
 if (shared?.view === "log") select("log")

@@ -172,6 +172,132 @@ def test_a_log_is_explained_and_opens_as_a_rig(open_page) -> None:
     assert POOL_OF_ARTICLE in headline(page)
 
 
+def test_a_shared_address_means_the_same_whatever_k_and_unit_the_page_stood_on(open_page) -> None:
+    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8&max_model_len=32K&k=1000&unit=GB")
+    assert "32,000 tokens long" in headline(page)
+    page.evaluate("location.hash = 'engine=vllm&memory=available&model=qwen3-8b&available=8&max_model_len=32K'")
+    expect(page.locator(".rig-headline")).to_contain_text("32,768 tokens long")
+    fresh: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8&max_model_len=32K")
+    assert headline(fresh) == headline(page)
+
+
+def test_the_unit_of_a_bare_size_stays_the_one_it_was_typed_in(open_page) -> None:
+    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8&max_model_len=32K")
+    answer = headline(page)
+    page.get_by_role("radiogroup", name="Sizes in").get_by_text("GB", exact=True).click()
+    expect(page.locator("[name=available]")).to_have_value("8 GiB")
+    expect(page.locator(".rig-picture figcaption")).to_contain_text("8.59 GB")
+    assert headline(page) == answer
+
+
+CARDS = "engine=vllm&memory=cards&model=qwen3-8b&weights=8&extra=2&gpu_memory_utilization=0.8&tensor_parallel_size=2&version=0.33.0&cards=" + json.dumps(
+    [{"card": "rtx-3090", "tenant": "2 GiB"}, {"card": "rtx-4090"}]
+)
+
+
+def test_what_was_typed_for_a_card_outlives_its_number_the_other_engine_and_a_reload(open_page) -> None:
+    page: Page = open_page("rig/#" + CARDS.replace("tensor_parallel_size=2", "tensor_parallel_size=1"))
+    assert "tokens are live" in headline(page)
+    count, second = page.locator("[name=count]"), page.locator(".rig-card:nth-child(2) select")
+    count.fill("")
+    expect(page.locator(".rig-problem")).to_contain_text("from 1 to 16")
+    expect(count).to_have_attribute("aria-invalid", "true")
+    count.fill("99")
+    expect(page.locator(".rig-problem")).to_contain_text("got '99'")
+    count.fill("1")
+    expect(page.locator(".rig-card")).to_have_count(1)
+    count.fill("3")
+    expect(second).to_have_value("rtx-4090")
+    page.locator("[name=engine]").select_option("llama.cpp")
+    page.reload()  # at once: what was typed last is kept too
+    expect(page.locator("[name=engine]")).to_have_value("llama.cpp")
+    page.locator("[name=engine]").select_option("vllm")
+    expect(second).to_have_value("rtx-4090")
+    expect(page.locator(".rig-card")).to_have_count(3)
+    expect(page.locator(".rig-card:nth-child(1) [data-field=tenant]")).to_have_value("2 GiB")
+
+
+def test_a_cards_own_field_is_named_marked_and_reached(open_page) -> None:
+    page: Page = open_page("rig/#" + CARDS)
+    assert "tokens are live" in headline(page)
+    tenant = page.locator(".rig-card:nth-child(2) [data-field=tenant]")
+    tenant.fill("-3 GiB")
+    page.get_by_role("button", name="Card 2, What else lives on it").click()
+    expect(tenant).to_be_focused()
+    expect(tenant).to_have_attribute("aria-invalid", "true")
+
+
+def test_what_is_replaced_can_be_taken_back(open_page) -> None:
+    page: Page = open_page("rig/#" + CARDS)
+    mine = headline(page)
+    page.evaluate("document.querySelector('#rig-article').click()")
+    expect(page.locator(".rig-headline")).to_contain_text(POOL_OF_ARTICLE)
+    page.get_by_role("button", name="Back to what was there").click()
+    expect(page.locator(".rig-headline")).to_have_text(mine)
+    expect(page.locator(".rig-card:nth-child(2) select")).to_have_value("rtx-4090")
+    expect(page.locator("#rig-undo")).to_be_hidden()
+
+
+def test_a_value_that_the_list_does_not_have_is_kept_and_judged(open_page) -> None:
+    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8+GiB&version=0.6.4.post1&max_model_len=29000")
+    assert "29,000 tokens long" in headline(page)
+    expect(page.locator("[name=version]")).to_have_value("0.6.4.post1")
+    expect(page.locator(".rig-taken")).not_to_contain_text("Version")
+    page.evaluate("location.hash = 'engine=vllm&memory=available&model=gpt-7&available=8+GiB'")
+    expect(page.locator(".rig-problem")).to_contain_text("gpt-7")
+
+
+def test_an_answer_is_told_once_and_nothing_of_a_half_typed_value(open_page) -> None:
+    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8+GiB&max_model_len=32K")
+    assert "tokens are live" in headline(page)
+    expect(page.locator("#rig-said")).to_contain_text("tokens are live")
+    page.evaluate("""() => {
+      window.told = []
+      new MutationObserver(() => window.told.push(document.querySelector('#rig-said').textContent)).observe(
+        document.querySelector('#rig-said'), { childList: true, characterData: true, subtree: true })
+    }""")
+    field = page.locator("[name=available]")
+    field.fill("")
+    field.press_sequentially("12.5 GiB", delay=60)
+    page.wait_for_function("window.told.length > 0", timeout=SLOW)
+    page.wait_for_timeout(1200)
+    told = page.evaluate("window.told")
+    assert len(told) == 1 and "tokens are live" in told[0], told
+
+
+def test_a_log_too_long_to_be_kept_is_said_to_be_and_the_settings_still_are(open_page) -> None:
+    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8+GiB")
+    assert "tokens are live" in headline(page)
+    page.evaluate("""() => {
+      const set = Storage.prototype.setItem
+      Storage.prototype.setItem = function (name, value) { if (value.length > 2000) throw new Error("full"); set.call(this, name, value) }
+    }""")
+    page.get_by_role("tab", name="Explain my log").click()
+    page.locator("[name=log]").fill(LOG)
+    expect(page.locator("#log-kept")).to_contain_text("too long")
+    expect(page.locator("#log-short")).to_contain_text("289,661")
+    page.locator("#log-short").click()
+    expect(page.locator("#log-answer h2").first).to_be_in_viewport()
+    page.locator("[name=log]").fill("no log at all")
+    expect(page.locator("[name=log]")).to_have_attribute("aria-invalid", "true")
+    page.locator("[name=log]").fill("")
+    expect(page.locator("[name=log]")).not_to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#log-kept")).to_be_empty()
+    page.reload()
+    expect(page.locator("[name=available]")).to_have_value("8 GiB")
+
+
+@pytest.mark.parametrize("how", ["missing", "cut"])
+def test_a_failed_load_of_the_largest_file_is_said_too(open_page, how: str) -> None:
+    page: Page = open_page("rig/")
+    page.context.route("**/pyodide.asm.wasm", lambda route: route.fulfill(status=404, body="") if how == "missing" else route.abort())
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.locator("#rig-failed")).to_contain_text("Python did not load", timeout=SLOW)
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    page.context.unroute("**/pyodide.asm.wasm")
+    page.problems.clear()  # type: ignore[attr-defined]
+
+
 def test_a_failed_load_says_so_offers_the_command_line_and_can_be_tried_again(open_page) -> None:
     page: Page = open_page("rig/")
     answer_with = {"fail": True}
@@ -207,7 +333,7 @@ def test_loading_can_be_cancelled(open_page) -> None:
     expect(page.locator("#rig-bytes")).to_have_text(re.compile(r"of \d+\.\d MB"))
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("#rig-progress")).to_be_hidden()
-    expect(page.get_by_role("button", name="Start", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Start", exact=True)).to_be_focused()
     page.context.unroute("**/pyodide.asm.wasm")
 
 
