@@ -104,8 +104,8 @@ def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> M
     if model is not None:
         return model
     if not any(ask["field"] == "config" for ask in out["asks"]):
-        named = f"{boot['model']}: the catalogue does not have it" if boot["model"] else "which the log does not name"
-        out["asks"].append({"field": "config", "text": f"config.json of the model, {named}. The settings follow from it."})
+        why = f"the catalogue does not have {boot['model']}" if boot["model"] else "the log does not name its model"
+        out["asks"].append({"field": "config", "text": f"{LABELS['config']}: {why}. The settings follow from it."})
     return None
 
 

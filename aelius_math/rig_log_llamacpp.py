@@ -53,7 +53,7 @@ def pictures(boot: dict[str, Any], device: dict[str, float], show: Show) -> list
     taken = sum(part.size for part in parts)
     free = int(boot["free_mib"] * MIB) - taken if boot["free_mib"] else 0
     if free > 0:
-        keep = f", of which {show.size(boot['margin_mib'] * MIB)} are to stay so" if boot["margin_mib"] else ""
+        keep = f"; the margin asks for {show.size(boot['margin_mib'] * MIB)}:" if boot["margin_mib"] else ""
         parts.append(Part(f"free{keep}", free, "free"))
     rest = f"; {show.size(free)} stay free" if free > 0 else ""
     return [Picture("What the server takes", taken + max(free, 0), parts, show.size(taken) + rest)] if parts else []

@@ -190,8 +190,9 @@ def test_the_unit_of_a_bare_size_stays_the_one_it_was_typed_in(open_page) -> Non
     assert headline(page) == answer
 
 
-CARDS = "engine=vllm&memory=cards&model=qwen3-8b&weights=8&extra=2&gpu_memory_utilization=0.8&tensor_parallel_size=2&version=0.33.0&cards=" + json.dumps(
-    [{"card": "rtx-3090", "tenant": "2 GiB"}, {"card": "rtx-4090"}]
+CARDS = (
+    "engine=vllm&memory=cards&model=qwen3-8b&weights=8&extra=2&gpu_memory_utilization=0.8&tensor_parallel_size=2&version=0.33.0&cards="
+    + json.dumps([{"card": "rtx-3090", "tenant": "2 GiB"}, {"card": "rtx-4090"}])
 )
 
 

@@ -90,4 +90,4 @@ def test_what_the_server_takes_does_not_count_what_stays_free(log: str) -> None:
     taken = sum(part["bytes"] for part in picture["parts"] if part["kind"] != "free")
     assert picture["total"].startswith(f"{taken / 2**30:,.1f}" if taken >= 10 * 2**30 else f"{taken / 2**30:,.2f}")
     (free,) = [part for part in picture["parts"] if part["kind"] == "free"]
-    assert free["text"] in picture["total"] and "to stay so" in free["what"]
+    assert free["text"] in picture["total"] and "the margin asks for" in free["what"]
