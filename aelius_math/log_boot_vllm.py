@@ -60,8 +60,6 @@ def vllm_boot(boot: VllmBoot) -> dict[str, Any]:
         notes.append(
             f"num_gpu_blocks_override set the pool to {boot.one('override'):,} blocks; the memory gives {boot.one('profiled_blocks'):,}."
         )
-    if boot.said.get("context_parallel"):
-        notes.append("Context parallel multiplies the logged tokens; blocks are not derived from them.")
     out["derived"] = derive(boot, out, notes)
     out.pop("memory_line_binds", None)
     out.pop("null_block_left_out")

@@ -34,11 +34,25 @@ def derive(boot: VllmBoot, out: dict[str, Any], notes: list[str]) -> dict[str, A
         "num_blocks": None, "blocks_per_request": None, "fixed_blocks_per_request": None, "usable_blocks": None,
         "block_size": out["block_size"], "block_size_candidates": _block_sizes(out), "ambiguous": False, "candidates": [],
         "candidates_total": 0, "catalogue_model": None, "basis": None, "settings": None, "flags": [],
+        "not_derived": _not_derived(boot, out),
     }  # fmt: skip
-    if not (boot.said.get("context_parallel") or (out["pipeline_parallel_size"] or 1) > 1):
+    if derived["not_derived"] is None:
         _blocks(boot, out, derived, notes)
+    else:
+        notes.append(derived["not_derived"])
     _live(out, derived)
     return derived
+
+
+def _not_derived(boot: VllmBoot, out: dict[str, Any]) -> str | None:
+    """Why blocks are not worked out from the pool's line; None where they are."""
+    if boot.said.get("context_parallel"):
+        return "Context parallel multiplies the logged tokens; blocks are not derived from them."
+    if (out["pipeline_parallel_size"] or 1) > 1:
+        return (
+            f"Pipeline parallel {out['pipeline_parallel_size']}: each stage keeps its own layers; blocks of several stages are not derived."
+        )
+    return None
 
 
 def _blocks(boot: VllmBoot, out: dict[str, Any], derived: dict[str, Any], notes: list[str]) -> None:

@@ -114,7 +114,9 @@ def of_vllm(boot: dict[str, Any], model: Model | None, show: Show, out: dict[str
     derived, sections = boot["derived"], [stated(boot, show)]
     candidates: tuple[Candidate, ...] = ()
     settings = rig_settings(boot, model)
-    if model is not None and boot["tokens"] and boot["max_model_len"] and boot["status"] != "refused":
+    if derived["not_derived"]:
+        sections.append(table("Settings that fit", ["settings"], [], derived["not_derived"]))
+    elif model is not None and boot["tokens"] and boot["max_model_len"] and boot["status"] != "refused":
         candidates = settle(boot, model, sections, out)
     pictures: list[Picture] = []
     if boot["status"] == "refused":

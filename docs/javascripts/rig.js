@@ -361,7 +361,8 @@ for (const bar of $$(".rig-short"))
 let before = null
 function replaced(text) {
   const now = { ...settings(), cards, shown: count }
-  const typed = Object.entries(now).some(([name, value]) => !["engine", "memory", "k", "unit", "cards", "shown"].includes(name) && value)
+  const typed = cards.some((card) => Object.values(card).some(Boolean)) ||
+    names.some((name) => (form[name].options ? !["engine", "memory"].includes(name) && form[name].selectedIndex > 0 : form[name].value))
   before = typed ? structuredClone(now) : null
   $("#rig-undo").hidden = !before
   $("#rig-undo span").textContent = text

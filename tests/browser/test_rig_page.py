@@ -343,6 +343,7 @@ def test_once_loaded_it_works_without_a_network_and_by_keyboard(open_page) -> No
     page.locator("#rig-article").focus()
     page.keyboard.press("Enter")
     assert POOL_OF_ARTICLE in headline(page)
+    expect(page.locator("#rig-undo")).to_be_hidden()  # nothing was there before
     page.context.set_offline(True)
     page.locator("[name=num_speculative_tokens]").focus()
     page.keyboard.press("Backspace")

@@ -391,6 +391,21 @@ def test_a_memory_that_does_not_go_with_the_settings_found_is_said_and_of_a_sing
     assert "None of the" in str(section(explain_log(line.replace("5.00", "7.77"))["boots"][0], "Settings that fit"))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("pipeline_parallel_size=1", "pipeline_parallel_size=2"), ("(EngineCore pid=80) INFO 10-02 10:01:06 [kv_cache_utils.py:2312] GPU KV", "(EngineCore pid=80) INFO 10-02 10:01:06 [kv_cache_utils.py:1] Multiplying the GPU KV cache size by the dcp_world_size 2.\n(EngineCore pid=80) INFO 10-02 10:01:06 [kv_cache_utils.py:2312] GPU KV")],
+    ids=["stages", "context"],
+)  # fmt: skip
+def test_a_pool_of_several_stages_or_ranks_of_context_is_refused_by_name(old: str, new: str) -> None:
+    log = (LOGS / "tp2_028.txt").read_text(encoding="utf-8")
+    assert old in log
+    found = explain_log(log.replace(old, new))
+    (boot,) = found["boots"]
+    settings = section(boot, "Settings that fit")
+    assert "not derived" in settings["text"] and settings["rows"] == [] and settings["text"] in boot["notes"]
+    assert not found["numbers"]["boots"][0]["derived"]["num_blocks"] and "What to change" not in str(boot["sections"])
+
+
 def test_a_refused_log_is_drawn_and_says_what_binds_and_what_to_change() -> None:
     (boot,) = explain_log((LOGS / "tp2_refused.txt").read_text(encoding="utf-8"))["boots"]
     (picture,) = boot["pictures"]
