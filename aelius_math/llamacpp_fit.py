@@ -163,7 +163,7 @@ def fit(
     if compute_mib is not None:
         constant = mib_bytes("compute_mib", compute_mib) - found.compute_growing_bytes
         if constant < 0:
-            expected = f"at least the {found.compute_growing_bytes / MIB:.2f} MiB that follow from the context"
+            expected = f"at least the {found.compute_growing_bytes / MIB:.2f} MiB that follow from the context of {found.n_ctx:,} tokens"
             raise AeliusError("compute_mib", compute_mib, expected)
     total = units_total(model, context)
     skipped = left_out(n_gpu_layers, total, blocks)

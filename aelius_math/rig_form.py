@@ -25,7 +25,7 @@ LABELS = {
     "kda_prefill_backend": "Prefill of Kimi Delta Attention",
     "draft_max": "Drafted tokens", "type_draft": "Type of the MTP cache", "free": "Free memory",
     "weights_mib": "Weights on the device", "vision_mib": "Vision on the device", "fit_target_mib": "Margin",
-    "compute_mib": "Compute buffers", "build": "Build", "cards": "Cards", "visible": "Memory CUDA sees", "tenant": "What else lives on it",
+    "compute_mib": "Compute buffers", "build": "Build", "cards": "Cards", "visible": "Memory CUDA sees", "tenant": "Other programs on it",
     "count": "Cards, how many",
 }  # fmt: skip
 """What the page calls each setting."""
@@ -187,7 +187,15 @@ def model_of(form: Form) -> Model:
     """The model: the config that was pasted, else the one chosen."""
     config, name = form.text("config"), form.text("model")
     if config:
-        return pasted(config, form.text("dtype"))
+        try:
+            model = pasted(config, form.text("dtype"))
+        except AeliusError as error:
+            if not name or error.value is None:
+                raise
+            raise AeliusError(error.field, error.value, f"{error.expected}; empty it to take the list's {name}") from None
+        if name:
+            form.taken.append(f"Model: the config.json that stands here, not the list's {name}")
+        return model
     if not name:
         raise Missing("model", "a model of the catalogue, or its config.json")
     return listed(name, form.text("dtype"))
@@ -203,12 +211,15 @@ def named(field: str) -> str:
 
 def said(error: AeliusError, form: Form | None = None) -> dict[str, str]:
     """What is wrong, as it was typed."""
-    typed = form.text(error.field) if form else ""
-    return {"field": error.field, "text": f"{named(error.field)}: got {(typed or str(error.value))[:80]!r}, expected {error.expected}."}
+    typed = " ".join(((form.text(error.field) if form else "") or str(error.value)).split())
+    return {"field": error.field, "text": f"{named(error.field)}: got {typed[:60]!r}, expected {error.expected}."}
 
 
 def asked(error: AeliusError) -> dict[str, str]:
     """What is missing: a setting, or something in the config that was pasted."""
+    if error.field == "max_num_batched_tokens":
+        logged = 'vLLM logs it: "Chunked prefill is enabled with max_num_batched_tokens=".'
+        return {"field": error.field, "text": f"{named(error.field)}: {error.expected}. {logged}"}
     if error.field.partition(" ")[0] not in LABELS:
         whole = "Is it the whole file?"
         return {"field": error.field, "text": f"config.json has no {error.field}: expected {error.expected}. {whole}"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aelius_math.llamacpp import Context, Fit, Memory, fit
-from aelius_math.llamacpp_builds import BUILDS, FIT_TARGET_MIB
+from aelius_math.llamacpp_builds import BUILDS, FIT_TARGET_MIB, is_qwen_27b
 from aelius_math.llamacpp_worth import Worth, flag_worth
 from aelius_math.model import Model
 from aelius_math.rig_form import Form, Missing, Show
@@ -133,19 +133,40 @@ def figures(show: Show, memory: Memory, found: Fit | None) -> list[Figure]:
     return rows
 
 
-def picture(show: Show, found: Fit, vision_mib: float, before: bool) -> Picture:
-    """The device: what the server takes, and what stays free or is lacking. `before`: its free memory before the start was given."""
-    memory = found.memory
-    parts = [Part("weights", found.weights_bytes, "weights"), Part("vision", int(vision_mib * MIB), "tenant")]
-    parts += [Part("KV cache", memory.kv_bytes + memory.swa_bytes, "kv"), Part("recurrent state", memory.recurrent_bytes, "state")]
-    parts += [Part("MTP cache", memory.draft_kv_bytes or 0, "draft"), Part("compute buffers", found.compute_bytes or 0, "extra")]
-    used = sum(part.size for part in parts)
-    free = found.free_bytes + (found.counted_twice_bytes if before else 0)
-    when = "before the server starts" if before else "as the fit pass reads it"
-    over = f"; {show.size(used - free)} more than that is wanted" if used > free else ""
-    if used < free:
-        parts.append(Part("free", free - used, "free"))
-    return Picture("The device", max(free, used), parts, f"{show.size(free)} free {when}{over}", free if used > free else None)
+def unmeasured(model: Model, memory: Memory) -> str:
+    """What to type where the compute buffers are not known, and why they are not."""
+    lines = 'both "compute buffer size" lines of a log with this context, in MiB'
+    if is_qwen_27b(model) and memory.streams > 2:
+        return f"{lines}; measured for one or two caches, and here are {memory.streams}, one a slot. One cache for all slots is measured."
+    return f"{lines}; measured for the Qwen 27B models only, at -ub 256 and 512."
+
+
+def picture(show: Show, found: Fit, vision_mib: float) -> Picture:
+    """The device as the fit pass sees it: what the server takes, what is to stay free, and what is left or lacking."""
+    memory, vision = found.memory, int(vision_mib * MIB)
+    cache = memory.kv_bytes + memory.swa_bytes
+    rest = found.known_bytes - found.weights_bytes - cache - memory.recurrent_bytes
+    known = "" if found.compute_bytes is not None else ", as far as known"
+    parts = [
+        Part("weights", found.weights_bytes, "weights"),
+        Part("KV cache", cache, "kv"),
+        Part("recurrent state", memory.recurrent_bytes, "state"),
+    ]
+    parts += [
+        Part(f"compute buffers{known}", rest, "extra"),
+        Part("MTP", found.draft_in_margin_bytes, "draft"),
+        Part("vision", vision, "tenant"),
+    ]
+    parts.append(Part("margin, to stay free", found.margin_bytes - found.draft_in_margin_bytes - vision, "margin"))
+    wanted = sum(part.size for part in parts)
+    free, twice = found.free_bytes, found.counted_twice_bytes
+    over = f"; {show.size(wanted - free)} are lacking" if wanted > free else ""
+    less = f", {show.size(free + twice)} less the state that it counts twice" if twice else ""
+    if wanted < free:
+        parts.append(Part("free", free - wanted, "free"))
+    return Picture(
+        "The device", max(free, wanted), parts, f"{show.size(free)} free as the fit pass reads it{less}{over}", free if over else None
+    )
 
 
 def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
@@ -205,21 +226,31 @@ def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
 
 def worth_table(show: Show, worth: list[Worth]) -> Section:
     rows = [[each.flag, f"{each.wall_tokens:,}", f"{each.gain_tokens:+,}", show.size(each.saved_bytes)] for each in worth]
-    return table("What each flag is worth", ["flag", "the wall then", "tokens gained", "bytes saved here"], rows)
+    twice = (
+        "State that the fit pass counts twice is saved twice here."
+        if any("-np" in each.flag or "draft" in each.flag for each in worth)
+        else ""
+    )
+    return table("What each flag is worth", ["flag", "the wall then", "tokens gained", "bytes saved here"], rows, twice)
 
 
 def seats(memory: Memory, found: Fit | None, lengths: list[int]) -> list[dict[str, int | None]]:
-    """Conversations of each length that the context holds at once, and that it would at the wall."""
-    rows: list[dict[str, int | None]] = []
+    """Conversations of each length that the context holds at once, with its slots, and that it would at the wall."""
     wall = found.wall_tokens if found else None
-    for tokens in lengths:
-        each = max(1, tokens)
+
+    def at_once(context: int, each: int) -> int:
         if memory.streams > 1:
-            here = memory.slots if each <= memory.n_ctx_seq else 0
-        else:
-            here = min(memory.slots, memory.n_ctx // each)
-        rows.append({"tokens": tokens, "seats": here, "cache_for_at_wall": None if wall is None else wall // each})
-    return rows
+            return memory.slots if each <= context // memory.streams else 0
+        return min(memory.slots, context // each)
+
+    return [
+        {
+            "tokens": tokens,
+            "seats": at_once(memory.n_ctx, max(1, tokens)),
+            "seats_at_wall": None if wall is None else at_once(wall, max(1, tokens)),
+        }
+        for tokens in lengths
+    ]
 
 
 def check(found: Memory, context: Context) -> None:

@@ -28,7 +28,7 @@ def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bo
     out["asks"] += [asked(error) for error in missing]
     found = None if missing else llama.decide(model, context, given)
     out["numbers"]["fit"] = llama.numbers(model, asked_for, found)
-    shrunk = found is not None and found.verdict == "context reduced"
+    shrunk = found is not None and context.n_ctx is None and found.n_ctx < asked_for.n_ctx
     now = llama.decide(model, at(context, found.n_ctx), given) if found is not None and shrunk else found
     memory = now.memory if now is not None else asked_for
     title = "What you have, once the context is reduced" if shrunk else "What you have"
@@ -36,8 +36,8 @@ def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bo
     seats = llama.seats(memory, found, vllm.lengths(memory.n_ctx, form.k))
     out["numbers"]["seats"] = seats
     wall = found.wall_tokens if found else None
-    head = ["length", "at once in this context", *(["if the context were the wall"] if wall else [])]
-    cells = [[show.length(e["tokens"] or 0), f"{e['seats']:,}", *([f"{e['cache_for_at_wall']:,}"] if wall else [])] for e in seats]
+    head = ["length", "at once in this context", *(["at once at the wall"] if wall else [])]
+    cells = [[show.length(e["tokens"] or 0), f"{e['seats']:,}", *([f"{e['seats_at_wall']:,}"] if wall else [])] for e in seats]
     text = "Conversations that live at once, all of one length: each needs a slot, and room in the cache."
     out["sections"].append(table("Seats by length", head, cells, text))
     ladder_of_context(form, show, memory.n_ctx, out)
@@ -56,15 +56,9 @@ def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bo
         ]
         out["sections"].append(llama.worth_table(show, worth))
     out["sections"].append(steps("Step by step", llama.steps(show, asked_for, found)))
-    before = form.text("free_is") != "fit"
-    out["pictures"] = [drawn(llama.picture(show, now, form.mib("vision_mib") or 0, before), show)]
+    out["pictures"] = [drawn(llama.picture(show, now, form.mib("vision_mib") or 0), show)]
     if found.compute_bytes is None:
-        out["asks"].append(
-            {
-                "field": "compute_mib",
-                "text": 'Compute buffers: MiB, both "compute buffer size" lines; measured for the Qwen 27B models only.',
-            }
-        )
+        out["asks"].append({"field": "compute_mib", "text": f"Compute buffers: {llama.unmeasured(model, memory)}"})
 
 
 VERDICTS = {
@@ -82,6 +76,8 @@ def verdict(show: Show, found: Fit) -> str:
     if found.verdict == "evict":
         lacking = f"{show.size(found.deficit_bytes)} are lacking, and " if found.deficit_bytes else ""
         return f"It does not fit whole ({found.verdict}): {lacking}{found.action}."
+    if found.moved_bytes == 0:  # the context would be reduced
+        return f"Whether it fits is not known: at most {show.tokens(found.n_ctx)} do, before the compute buffers' unknown part."
     return f"Whether it fits is not known: it {found.action}."
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from aelius_math import catalogue
 from aelius_math import rig_vllm as vllm
 from aelius_math.log_known import catalogue_name, known_model
 from aelius_math.logs import read
 from aelius_math.model import Model
-from aelius_math.rig_form import LABELS, Show, on_off, pasted, plural
+from aelius_math.rig_form import LABELS, Show, listed, on_off, pasted, plural
 from aelius_math.rig_log_llamacpp import of_llama
 from aelius_math.rig_sections import Figure, Part, Picture, Section, drawn, figures, markdown, table
 from aelius_math.units import GIB, MIB, AeliusError
@@ -60,7 +61,7 @@ def explain_log(text: str, config: str | None = None, k: int = 1024, unit: str =
         model = model_of(boot, config, out)
         explained = of_vllm(boot, model, show, out) if boot["engine"] == "vllm" else told(boot, *of_llama(boot, model, show))
         if model is not None and explained["settings"] and config:
-            explained["settings"] |= {"config": config, "model": ""}
+            explained["settings"] |= {"model": config} if config in catalogue.names() else {"config": config, "model": ""}
         explained["notes"] = boot["notes"]
         if len(found["boots"]) > 1:
             explained["title"] = f"Boot {number} of {len(found['boots'])}: {explained['title']}"
@@ -95,6 +96,8 @@ def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> M
     """The boot's model: the config that was given, else the catalogue's, by name; else it is asked for."""
     if config and config.strip():
         try:
+            if config in catalogue.names():
+                return listed(config, "")
             return pasted(config, boot.get("dtype") or "")
         except AeliusError as error:
             if not out["problems"]:
@@ -105,7 +108,9 @@ def model_of(boot: dict[str, Any], config: str | None, out: dict[str, Any]) -> M
         return model
     if not any(ask["field"] == "config" for ask in out["asks"]):
         why = f"the catalogue does not have {boot['model']}" if boot["model"] else "the log does not name its model"
-        out["asks"].append({"field": "config", "text": f"{LABELS['config']}: {why}. The settings follow from it."})
+        out["asks"].append(
+            {"field": "config", "text": f"{LABELS['config']}: {why}. Choose it, or give its config.json: the settings follow from it."}
+        )
     return None
 
 

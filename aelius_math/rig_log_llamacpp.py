@@ -10,6 +10,7 @@ from typing import Any
 from aelius_math import rig_llamacpp as llama
 from aelius_math.llamacpp import Context
 from aelius_math.llamacpp import memory as llama_memory
+from aelius_math.llamacpp_builds import FIT_TARGET_MIB
 from aelius_math.llamacpp_context import CACHE_TYPES, PAD
 from aelius_math.log_known import catalogue_name
 from aelius_math.model import Model
@@ -41,6 +42,7 @@ def of_llama(boot: dict[str, Any], model: Model | None, show: Show) -> Explained
     sections += list(changes(boot, model))
     if model is not None and (worth := agreed_worth(show, boot, model, settings)):
         sections.append(worth)
+    settings |= as_projected(boot)
     return sections, [drawn(picture, show) for picture in pictures(boot, device, show)], settings
 
 
@@ -200,6 +202,25 @@ def llama_settings(boot: dict[str, Any], weights: float) -> dict[str, Any]:
         "engine": "llama.cpp", "model": catalogue_name(boot["model"]) or "", "free_is": "fit",
         "kv_unified": on_off(boot.get("kv_unified")), **texts,
     }  # fmt: skip
+
+
+def as_projected(boot: dict[str, Any]) -> dict[str, str]:
+    """Sizes under which a rig comes to the deficit of a log whose layers went to the CPU: what the device holds then is less than
+    the weights, so these are what is left of the log's projection, beside its caches and its own compute buffers."""
+    known = [boot[name] for name in ("projected_mib", "kv_mib", "compute_mib")]
+    if boot["verdict"] != "evict" or None in known:
+        return {}
+    kept = sum(boot[name] or 0 for name in ("kv_mib", "swa_mib", "recurrent_mib", "compute_mib"))
+    found = {
+        "weights_mib": f"{boot['projected_mib'] - kept:.2f}",
+        "compute_mib": f"{boot['compute_mib'] + (boot['draft_compute_mib'] or 0):.2f}",
+    }
+    margin, drafter = boot["margin_mib"], boot["draft_estimate_mib"]
+    if margin and drafter and abs(margin - FIT_TARGET_MIB - drafter) <= 1:
+        found["build"] = "jul"  # the build that adds the MTP context to the margin
+    elif margin and margin != FIT_TARGET_MIB:
+        found["fit_target_mib"] = str(margin)
+    return found
 
 
 def drafts_cache(boot: dict[str, Any]) -> dict[str, Any] | None:

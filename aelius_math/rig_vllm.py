@@ -47,6 +47,9 @@ def engine_of(form: Form, model: Model) -> Engine:
         form.taken.append(f"Longest request: {most:,} tokens, the model's own limit, as vLLM takes it")
     given["tensor_parallel_size"] = form.whole("tensor_parallel_size", 1, "1, vLLM's default")
     given["num_speculative_tokens"] = form.whole("num_speculative_tokens", 0, "0, vLLM's default: none are drafted")
+    if given["num_speculative_tokens"] and not model.mtp_layers:
+        expected = "0: the model has no MTP layers. A drafter of its own is planned on the command line, with --draft"
+        raise AeliusError("num_speculative_tokens", given["num_speculative_tokens"], expected)
     for name in ("max_num_batched_tokens", "max_num_seqs"):
         given[name] = form.whole(name)
     given["kv_cache_dtype"] = form.text("kv_cache_dtype") or "auto"
@@ -101,7 +104,7 @@ def memory_of(form: Form, engine: Engine) -> tuple[list[int], Budget | None]:
     try:
         fraction = float(share)
     except ValueError:
-        raise AeliusError("gpu_memory_utilization", share, "a number above 0, at most 1") from None
+        raise AeliusError("gpu_memory_utilization", share, "a number above 0, at most 1, such as 0.9") from None
     try:
         account = budget(used, gpu_memory_utilization=fraction, version=engine.version)
     except AeliusError as error:
@@ -115,7 +118,10 @@ def each(form: Form, name: str, count: int) -> list[int]:
     """A size for each card: one for all, or one each."""
     sizes = form.sizes(name)
     if not sizes:
-        where = {"weights": 'vLLM\'s line "Model loading took ... GiB"', "extra": "what it takes beside weights and cache: see note five"}
+        where = {
+            "weights": 'vLLM\'s line "Model loading took ... GiB"',
+            "extra": "what vLLM takes beside weights and cache: activations, CUDA, graphs",
+        }
         raise Missing(name, f"a size, on one card: {where[name]}")
     if len(sizes) not in (1, count):
         raise AeliusError(name, form.text(name), f"one size, or one for each of {count} cards")

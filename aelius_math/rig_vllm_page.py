@@ -62,7 +62,9 @@ def of_vllm(form: Form, show: Show, model: Model, out: dict[str, Any], rest: boo
         out["pictures"] += [drawn(picture, show) for picture in pool_picture(pool)]
     if idle := len(form.cards()) - engine.tensor_parallel_size if account else 0:
         stand = "1 stands" if idle == 1 else f"{idle} stand"
-        out["headline"].append(f"Tensor parallel is {engine.tensor_parallel_size}: of the {len(form.cards())} cards, {stand} idle.")
+        idles = f"of the {len(form.cards())} cards, {stand} idle."
+        out["headline"].append(f"Tensor parallel is {engine.tensor_parallel_size}: {idles}")
+        out["short"] = f"{out['short'].removesuffix('.')}; {idles}"
     if rest:
         choices = choices_table(form.k, show, model, engine, plan, min(available), out)
         last = len(out["sections"]) - (bool(out["sections"]) and out["sections"][-1]["kind"] == "steps")
@@ -81,10 +83,11 @@ def answer(k: int, show: Show, pool: Pool, out: dict[str, Any]) -> None:
     out["numbers"]["pool"] = pool.numbers
     seats = out["numbers"]["seats"] = vllm.seats(pool, k)
     out["short"] = in_short(pool, show, k)
-    out["headline"] = [
-        f"{pool.tokens:,} tokens are live at once for everybody; one request may be {engine.max_model_len:,} tokens long.",
-        out["short"],
-    ]
+    longest = f"one request may be {engine.max_model_len:,} tokens long."
+    out["headline"] = [f"{pool.tokens:,} tokens are live at once for everybody; {longest}", out["short"]]
+    if len(pool.groups) > 1 and not pool.plan.rules.tokens_from_concurrency:
+        what = "which are those of one group's blocks: more fit than that"
+        out["headline"][0] = f"vLLM {engine.version} logs {pool.tokens:,} tokens, {what}; {longest}"
     rows = [
         Figure("Pool", f"{pool.tokens:,} tokens", "as the engine logs it"),
         Figure("Longest request", show.tokens(engine.max_model_len), f"{pool.max_concurrency:.2f} of them fit at a time"),

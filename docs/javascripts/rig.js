@@ -63,7 +63,7 @@ function drawCards() {
       const row = make(
         "fieldset", { className: "rig-card" }, make("legend", { textContent: `Card ${index + 1}` }),
         field("card", "Card", list), field("visible", "Memory CUDA sees, if not the list's", size(switches.unit)),
-        field("tenant", "What else lives on it", size(switches.unit)), source,
+        field("tenant", "Other programs on it", size(switches.unit)), source,
       )
       about()
       return row
@@ -175,7 +175,7 @@ function write() {
       return false // no room or no storage: the address still holds the settings
     }
   }
-  const whole = store({ ...rig, log: logForm.log.value, log_config: logForm.log_config.value })
+  const whole = store({ ...rig, log: logForm.log.value, log_config: logForm.log_config.value, log_model: logForm.log_model.value })
   if (!whole) store(rig)
   $("#log-kept").textContent = whole || !logForm.log.value ? "" : "It is too long for this browser to keep: a reload loses it."
 }
@@ -287,7 +287,7 @@ async function runLog(mine) {
     return box.replaceChildren()
   }
   box.setAttribute("aria-busy", "true")
-  const found = await ask("explain_log", log, logForm.log_config.value || null, Number(switches.k), switches.unit)
+  const found = await ask("explain_log", log, logForm.log_config.value || logForm.log_model.value || null, Number(switches.k), switches.unit)
   box.removeAttribute("aria-busy")
   if (mine !== turn || !found) return
   if (found.failure) return box.replaceChildren(broken(found.failure))
@@ -347,8 +347,9 @@ function inShort(which, answer, found = { problems: [], asks: [] }) {
   const text = answer || wrong || found.asks[0]?.text
   bar.hidden = !text
   document.documentElement.classList.toggle("has-short", Boolean(text))
-  $("span", bar).textContent = text || ""
-  $("b", bar).textContent = answer ? "To the answer" : wrong ? "What does not work" : "What is missing"
+  $("span", bar).textContent = text?.length > 140 ? `${text.slice(0, 139)}…` : text || ""
+  const answers = wrong ? "To the answer, and what does not work" : "To the answer"
+  $("b", bar).textContent = answer ? answers : wrong ? "What does not work" : "What is missing"
 }
 
 for (const bar of $$(".rig-short"))
@@ -454,7 +455,7 @@ function section(one) {
 // --- A bar of memory: widths are the shares that Python gave.
 const colours = {
   weights: "var(--plot-1)", kv: "var(--plot-3)", state: "var(--plot-2)", others: "color-mix(in srgb, var(--plot-3) 45%, var(--paper))",
-  draft: "var(--plot-4)", extra: "var(--plot-5)", tenant: "var(--plot-6)", free: "var(--line)",
+  draft: "var(--plot-4)", extra: "var(--plot-5)", tenant: "var(--plot-6)", free: "var(--line)", margin: "color-mix(in srgb, var(--line) 50%, var(--plot-6))",
 }
 function picture(one) {
   const space = "http://www.w3.org/2000/svg"
@@ -591,6 +592,7 @@ const again = performance.getEntriesByType("navigation")[0]?.type === "reload" &
 fill(shared && !again && kept.hash !== location.hash ? shared : kept)
 logForm.log.value = kept.log || ""
 logForm.log_config.value = kept.log_config || ""
+logForm.log_model.value = kept.log_model || ""
 if (shared?.view === "log") select("log")
 if (shared) start()
 addEventListener("hashchange", () => {

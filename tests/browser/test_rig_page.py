@@ -223,7 +223,7 @@ def test_a_cards_own_field_is_named_marked_and_reached(open_page) -> None:
     assert "tokens are live" in headline(page)
     tenant = page.locator(".rig-card:nth-child(2) [data-field=tenant]")
     tenant.fill("-3 GiB")
-    page.get_by_role("button", name="Card 2, What else lives on it").click()
+    page.get_by_role("button", name="Card 2, Other programs on it").click()
     expect(tenant).to_be_focused()
     expect(tenant).to_have_attribute("aria-invalid", "true")
 

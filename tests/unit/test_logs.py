@@ -240,9 +240,9 @@ def test_a_dry_runs_caches_are_not_the_models() -> None:
 def test_a_fit_pass_that_evicts_tells_the_deficit_and_the_state_counted_twice() -> None:
     (boot,) = by_hand("llama_evict")
     assert (boot["verdict"], boot["deficit_mib"], boot["layers_on_device"]) == ("evict", 77, [65, 66])
-    assert (boot["kv_mib"], boot["draft_kv_mib"], boot["recurrent_mib"]) == (576.0, 128.0, 1795.5)
+    assert (boot["kv_mib"], boot["draft_kv_mib"], boot["recurrent_mib"]) == (512.0, 32.0, 1795.5)
     assert any("counts recurrent state twice" in note for note in boot["notes"])
-    assert boot["derived"]["flags"][0] == {"flag": "--spec-draft-n-max 1", "saves_mib": 598.5, "tokens": 34048}
+    assert boot["derived"]["flags"][0] == {"flag": "--spec-draft-n-max 1", "saves_mib": 598.5, "tokens": 9576}
 
 
 def test_a_fit_pass_that_gives_up_says_why() -> None:

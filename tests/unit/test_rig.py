@@ -137,15 +137,60 @@ def test_a_context_that_the_fit_pass_shrinks_is_the_one_described() -> None:
 @pytest.mark.parametrize(("n_ctx", "vision"), [("64K", ""), ("64K", "888.5"), ("200K", "")])
 def test_the_picture_of_a_device_is_what_it_has_free_and_what_is_wanted(n_ctx: str, vision: str) -> None:
     rig = {"engine": "llama.cpp", "model": "qwen3.8-27b", "n_ctx": n_ctx, "n_seq_max": "1", "free": "23962", "weights_mib": "16000", "vision_mib": vision}  # fmt: skip
-    (picture,) = work_out(rig)["pictures"]
+    found = work_out(rig)
+    (picture,), fit = found["pictures"], found["numbers"]["fit"]
     sizes = {part["what"]: part["bytes"] for part in picture["parts"]}
-    free = 23962 * MIB
-    assert "23.4 GiB free before" in picture["total"] and ("vision" in sizes) == bool(vision)
-    assert sum(sizes.values()) == picture["bytes"] >= free
+    free = 23962 * MIB - fit["recurrent_mib"] * MIB
+    assert "23.3 GiB free as the fit pass reads it, 23.4 GiB less the state" in picture["total"] and ("vision" in sizes) == bool(vision)
+    assert sum(sizes.values()) == picture["bytes"] >= free and sizes["margin, to stay free"] == 1024 * MIB
     if n_ctx == "64K":
-        assert picture["bytes"] == free and picture["limit"] is None
+        assert picture["bytes"] == free and picture["limit"] is None and fit["verdict"] == "fits"
     else:
-        assert "more than that is wanted" in picture["total"] and picture["limit"] == free / picture["bytes"]
+        lacking = picture["bytes"] - free
+        assert picture["limit"] == free / picture["bytes"] and round(lacking / MIB, 2) == fit["deficit_mib"]
+        assert f"{lacking / GIB:.2f} GiB are lacking" in picture["total"] and f"{lacking / GIB:.2f} GiB are lacking" in found["headline"][0]
+
+
+def test_where_the_compute_buffers_are_not_known_a_shrunk_context_is_described_and_the_reason_is_said() -> None:
+    rig = {"engine": "llama.cpp", "model": "qwen3.8-27b", "n_seq_max": "4", "free": "23962", "weights_mib": "16000"}
+    found = work_out(rig)
+    assert found["numbers"]["fit"]["verdict"] == "unknown"
+    rows = {label: text for label, text, _ in section(found, "What you have")["rows"]}
+    context = rows["Context"].split()[0]
+    assert context != "1,048,576" and f"at most {context} tokens" in found["headline"][0]
+    assert max(each["tokens"] for each in found["numbers"]["seats"]) == int(context.replace(",", ""))
+    (ask,) = found["asks"]
+    assert ask["field"] == "compute_mib" and "here are 4, one a slot" in ask["text"]
+    assert not work_out({**rig, "kv_unified": "on"})["asks"], "one cache for all slots is measured, as the reason says"
+    assert "27B models only" in work_out({**rig, "model": "gemma-3-27b"})["asks"][0]["text"]
+
+
+def test_seats_at_the_wall_need_slots_too() -> None:
+    rig = {**LLAMA, "draft_max": "", "kv_unified": "on"}
+    for slots in (1, 2):
+        found = work_out({**rig, "n_seq_max": str(slots)})
+        wall = found["numbers"]["fit"]["wall_tokens"]
+        for each in found["numbers"]["seats"]:
+            assert each["seats_at_wall"] == min(slots, wall // each["tokens"])
+
+
+def test_a_pool_that_an_old_release_logs_too_small_is_not_called_what_fits() -> None:
+    rig = {"model": "gemma-3-27b", "available": "16 GiB", "max_model_len": "32K", "max_num_batched_tokens": "2048"}
+    old, new = (work_out({**rig, "version": version})["headline"][0] for version in ("0.17.0", "0.33.0"))
+    assert "vLLM 0.17.0 logs" in old and "more fit than that" in old and "live at once" in new
+
+
+def test_a_config_that_stands_before_the_list_is_said_to() -> None:
+    config = json.dumps(catalogue.config("qwen3-8b"))
+    found = work_out({"model": "llama-3.1-8b", "config": config, "available": "8 GiB"})
+    assert any("not the list's llama-3.1-8b" in text for text in found["taken"])
+    (problem,) = work_out({"model": "llama-3.1-8b", "config": "{\n  ", "available": "8 GiB"})["problems"]
+    assert "empty it to take the list's llama-3.1-8b" in problem["text"] and "\\n" not in problem["text"]
+
+
+def test_drafts_of_a_model_without_mtp_are_refused_with_where_to_plan_them() -> None:
+    (problem,) = work_out({"model": "qwen3-8b", "available": "8 GiB", "num_speculative_tokens": "3"})["problems"]
+    assert problem["field"] == "num_speculative_tokens" and "--draft" in problem["text"]
 
 
 def test_a_refused_rig_keeps_its_figures_its_choices_and_a_derivation() -> None:
@@ -187,7 +232,8 @@ def test_what_no_share_could_hold_is_the_weights_trouble_and_a_cards_own_fields_
 
 def test_cards_that_stand_idle_are_said_in_the_answer() -> None:
     rig = {"model": "qwen3-8b", "memory": "cards", "cards": [{"visible": "24 GiB"}] * 2, "weights": "5", "extra": "1"}
-    assert "Tensor parallel is 1: of the 2 cards, 1 stands idle." in work_out(rig)["headline"]
+    found = work_out(rig)
+    assert "Tensor parallel is 1: of the 2 cards, 1 stands idle." in found["headline"] and "1 stands idle" in found["short"]
     assert not any("idle" in text for text in work_out({**rig, "tensor_parallel_size": "2"})["headline"])
 
 
@@ -223,7 +269,7 @@ def test_the_choices_are_pools_of_their_own() -> None:
 def test_the_prefill_kernel_is_offered_where_it_decides_and_its_pool_is_a_choice() -> None:
     newest = {**ARTICLE, "version": "0.33.0"}
     assert work_out(ARTICLE)["offered"] == [] == work_out({**newest, "model": "qwen3-8b"})["offered"]
-    assert work_out({**newest, "model": "kimi-linear-48b-a3b"})["offered"] == ["kda_prefill_backend"]
+    assert work_out({**newest, "model": "kimi-linear-48b-a3b", "num_speculative_tokens": ""})["offered"] == ["kda_prefill_backend"]
     found, other = work_out(newest), work_out({**newest, "gdn_prefill_backend": "flashinfer"})
     assert found["offered"] == other["offered"] == ["gdn_prefill_backend"]
     tokens = [one["numbers"]["pool"]["tokens"] for one in (found, other)]
@@ -377,6 +423,9 @@ def test_a_log_of_a_model_outside_the_catalogue_asks_for_its_config_and_then_use
     found = explain_log(log, config)
     assert not found["asks"] and work_out(found["boots"][0]["settings"])["numbers"]["pool"]["tokens"] == 289661
     assert explain_log(log, "{")["problems"][0]["field"] == "config"
+    chosen = explain_log(log, "qwen3.8-27b")
+    assert chosen["boots"][0]["settings"]["model"] == "qwen3.8-27b" and not chosen["asks"]
+    assert work_out(chosen["boots"][0]["settings"])["numbers"]["pool"]["tokens"] == 289661
 
 
 def test_a_memory_that_does_not_go_with_the_settings_found_is_said_and_of_a_single_card_is_not_left_out() -> None:

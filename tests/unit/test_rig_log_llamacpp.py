@@ -32,15 +32,25 @@ def test_what_binds_and_the_verdict_stand_among_the_figures() -> None:
 def test_each_change_says_whether_it_gives_back_what_is_lacking() -> None:
     change = sections(EVICTED)["What to change"]
     assert "77 MiB are lacking" in change["text"]
-    assert {row[0]: row[3] for row in change["rows"]} == {"-c 28160": "enough", "--spec-draft-n-max 1": "enough", "-np 3": "enough"}
-    more = sections(EVICTED.replace("by 77 MiB", "by 500 MiB"))["What to change"]
-    assert {row[0]: row[3] for row in more["rows"]} == {"-c 4096": "enough", "--spec-draft-n-max 1": "enough", "-np 3": "not enough alone"}
+    assert {row[0]: row[3] for row in change["rows"]} == {
+        "-c 6912": "enough",
+        "--spec-draft-n-max 1": "enough",
+        "-np 3": "enough",
+        "-ctk q8_0 -ctv q8_0": "enough",
+    }
+    more = sections(EVICTED.replace("by 77 MiB", "by 460 MiB"))["What to change"]
+    assert {row[0]: row[3] for row in more["rows"]} == {
+        "-c 768": "enough",
+        "--spec-draft-n-max 1": "enough",
+        "-np 3": "not enough alone",
+        "-ctk q8_0 -ctv q8_0": "not enough alone",
+    }
 
 
 def test_the_shorter_context_gives_back_the_deficit_and_the_next_longer_one_may_not() -> None:
     size = int(next(row[0] for row in sections(EVICTED)["What to change"]["rows"] if row[0].startswith("-c ")).split()[1])
-    per_token, mib = 18_432, 1 << 20
-    assert size % 256 == 0 and (32_768 - size) * per_token >= 78 * mib > (32_768 - size - 256) * per_token
+    per_token, mib = 65_536, 1 << 20
+    assert size % 256 == 0 and (8_192 - size) * per_token >= 78 * mib > (8_192 - size - 256) * per_token
 
 
 def test_without_a_deficit_no_change_is_called_enough_and_room_is_said() -> None:
@@ -80,7 +90,9 @@ def test_a_boot_opens_with_its_drafts_and_so_with_its_verdict() -> None:
     assert (boot["settings"]["draft_max"], boot["settings"]["type_draft"]) == ("2", "f16")
     assert "not whole on the device" in boot["title"] and "layers went to the CPU" in boot["headline"][0]
     for name in ("qwen3.6-27b", "qwen3.8-27b"):
-        assert work_out({**boot["settings"], "model": name})["numbers"]["fit"]["verdict"] == "evict"
+        fit = work_out({**boot["settings"], "model": name})["numbers"]["fit"]
+        assert fit["verdict"] == "evict" and abs(fit["deficit_mib"] - 77) < 1 and fit["wall_tokens"] == 6912
+        assert abs(fit["projected_mib"] + fit["margin_mib"] - 20619 - 1186) < 1
 
 
 @pytest.mark.parametrize("log", [EVICTED, FITS], ids=["evicted", "fits"])
