@@ -98,6 +98,25 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
   addEventListener("resize", hide)
 }
 
+// --- Back leads to where a link was followed: what the browser lays out late would put that place elsewhere.
+addEventListener("click", (event) => {
+  const place = event.target.closest?.(".md-content a[href]")?.closest("[id]")
+  if (place && !event.defaultPrevented) history.replaceState({ ...history.state, place: place.id, top: place.getBoundingClientRect().top }, "")
+})
+if (history.state?.place && performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
+  const { place, top } = history.state
+  let frames = 40
+  const stay = () => {
+    const element = document.getElementById(place)
+    if (!element || !frames--) return
+    scrollBy(0, element.getBoundingClientRect().top - top)
+    requestAnimationFrame(stay)
+  }
+  const free = () => (frames = 0)
+  for (const moved of ["wheel", "touchstart", "keydown"]) addEventListener(moved, free, { once: true, passive: true })
+  addEventListener("load", stay)
+}
+
 // --- What scrolls sideways can be reached by keyboard. A few boxes at a time, when the browser has nothing else to do: cells
 // below the screen, which the styles leave until then, are laid out here.
 {

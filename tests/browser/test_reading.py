@@ -61,6 +61,22 @@ def test_the_ways_back_from_ledger_and_errata_lead_to_the_number_on_the_screen_o
         assert page.evaluate(IN_VIEW, way.partition("#")[2]), way
 
 
+@pytest.mark.parametrize("row", [40, 150, 300])
+def test_back_leads_to_the_row_of_the_ledger_that_was_left(open_page, row: int) -> None:
+    page: Page = open_page("ledger/", phone=True)
+    place = page.locator("table.ledger tbody tr").nth(row)
+    place.scroll_into_view_if_needed()
+    page.wait_for_function("!document.documentElement.classList.contains('settling')")
+    top = place.bounding_box()["y"]
+    place.locator("td a").last.click()
+    page.wait_for_function("!location.pathname.endsWith('/ledger/')")
+    page.go_back()
+    place = page.locator("table.ledger tbody tr").nth(row)
+    page.wait_for_function("document.readyState === 'complete' && !document.documentElement.classList.contains('settling')")
+    page.wait_for_timeout(1000)  # whatever else is laid out late
+    assert abs(place.bounding_box()["y"] - top) < 60
+
+
 def test_the_first_tab_offers_to_skip_to_the_content(open_page) -> None:
     page: Page = open_page("notebooks/01_two_numbers/")
     page.keyboard.press("Tab")
