@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import watch
+from every_page import STICKS_OUT, violations
 from playwright.sync_api import Browser, Page, expect
 
 LOG = (Path(__file__).parents[1] / "logs" / "tp2_028.txt").read_text(encoding="utf-8")
@@ -152,6 +153,60 @@ def test_the_prefill_kernel_is_asked_only_where_it_decides(rig: Page) -> None:
     rig.wait_for_function("location.hash.includes('gdn_prefill_backend=flashinfer')")
     rig.locator("[name=version]").select_option("0.32.0")
     expect(kernel).to_be_visible()  # what was chosen is not hidden
+
+
+def test_the_link_that_is_copied_holds_the_settings_whatever_anchor_the_address_shows(rig: Page) -> None:
+    answer = at(rig, CARDS)
+    rig.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    rig.evaluate("history.replaceState(null, '', '#the-same-on-a-command-line')")
+    rig.get_by_role("button", name="Copy the link").click()
+    link = rig.evaluate("window.copied")
+    assert "model=qwen3-8b" in link and "cards=" in link
+    assert at(rig, SMALL) != answer
+    assert at(rig, link.partition("#")[2]) == answer
+
+
+def test_every_step_of_a_derivation_leads_to_the_section_that_explains_it(rig: Page, site: Path) -> None:
+    links = []
+    for fragment in (
+        "engine=llama.cpp&model=qwen3.8-27b&n_ctx=64K&n_seq_max=1&free=23962&weights_mib=16000&draft_max=1",
+        'engine=vllm&memory=cards&model=qwen3.8-27b&weights=10&extra=2&version=0.28.0&kv_cache_dtype=fp8&cards=[{"card":"rtx-3090"}]',
+    ):
+        at(rig, fragment)
+        links += rig.locator(".rig-steps a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
+    assert len(links) > 10
+    for link in set(links):
+        path, _, anchor = link.partition("#")
+        assert f'id="{anchor}"' in (site / "rig" / path / "index.html").resolve().read_text(encoding="utf-8") and anchor, link
+
+
+def test_a_log_is_explained_and_opens_as_a_rig(rig: Page) -> None:
+    rig.get_by_role("tab", name="Explain my log").click()
+    rig.locator("[name=log]").fill(LOG)
+    answer = rig.locator("#log-answer")
+    expect(answer).to_contain_text("You have a pool of 289,661 tokens")
+    expect(answer).to_contain_text("Settings that fit")
+    assert violations(rig) == [] and rig.evaluate(STICKS_OUT) == []
+    rig.locator("[name=log]").fill(LOG.replace("Qwen3.8-27B", "Mine"))
+    expect(answer.locator(".rig-asks")).to_contain_text("config.json")
+    rig.locator("[name=log]").fill(LOG)
+    expect(answer.locator(".rig-asks")).to_have_count(0)
+    answer.get_by_role("button", name="Open it in Work it out").click()
+    expect(rig.locator(".rig-headline")).to_contain_text("289,661 tokens are live at once for everybody")
+
+
+def test_a_bad_setting_is_said_and_nothing_typed_is_lost_by_it_or_by_a_reload(rig: Page) -> None:
+    assert "tokens are live" in at(rig, SMALL)
+    rig.locator("[name=config]").fill('{"model_type": "unheard_of"}')
+    expect(rig.locator(".rig-problem")).to_contain_text("unheard_of")
+    rig.locator("[name=config]").fill("{")
+    expect(rig.locator(".rig-problem")).to_contain_text("expected JSON")
+    expect(rig.locator("[name=config]")).to_have_attribute("aria-invalid", "true")
+    rig.wait_for_timeout(400)
+    rig.reload()
+    expect(rig.locator("[name=config]")).to_have_value("{")
+    expect(rig.locator("[name=available]")).to_have_value("8")
+    expect(rig.locator(".rig-problem")).to_contain_text("expected JSON", timeout=SLOW)
 
 
 def test_a_log_whose_model_is_chosen_from_the_list_is_settled(rig: Page) -> None:

@@ -90,72 +90,9 @@ def test_on_a_phone_the_answer_in_short_stands_at_the_foot_of_the_form_and_leads
     assert "slices" in page.url, "the way to the answer took the settings out of the address"
     page.locator("[name=available]").fill("5.24 miles")
     expect(short).to_contain_text("expected")
-
-
-def test_the_link_that_is_copied_holds_the_settings_whatever_anchor_the_address_shows(open_page) -> None:
-    page: Page = open_page("rig/")
-    page.evaluate(KEEPS_COPIES)
-    page.locator("#rig-article").click()
-    expect(page.locator("#rig-answer:not([aria-busy]) .rig-headline")).to_be_visible(timeout=SLOW)
-    page.evaluate("history.replaceState(null, '', '#the-same-on-a-command-line')")
-    link = copied(page, "Copy the link")
-    assert "model=qwen3.8-27b" in link and "slices=" in link
-    assert headline(open_page("rig/" + link.partition("/rig/")[2])) == headline(page)
-
-
-def test_what_is_missing_is_said_at_the_foot_before_there_is_an_answer(open_page) -> None:
-    page: Page = open_page("rig/", phone=True)
-    page.locator("[name=model]").select_option("qwen3-8b")
-    expect(page.locator("#rig-short")).to_contain_text("What is missing", timeout=SLOW)
-    expect(page.locator("#rig-short")).to_contain_text("Available KV cache memory")
-
-
-def test_every_step_of_a_derivation_leads_to_the_section_that_explains_it(open_page, site: Path) -> None:
-    page: Page = open_page("rig/#engine=llama.cpp&model=qwen3.8-27b&n_ctx=64K&n_seq_max=1&free=23962&weights_mib=16000&draft_max=1")
-    links = []
-    for name in ("n_ctx", None):
-        if name is None:
-            page.locator("#tab-work").click()
-            page.evaluate(
-                "location.hash = 'engine=vllm&memory=cards&model=qwen3.8-27b&weights=10&extra=2&version=0.28.0&kv_cache_dtype=fp8&cards=' + JSON.stringify([{card: 'rtx-3090'}])"
-            )
-        expect(page.locator(".rig-steps li").first).to_contain_text("n_ctx" if name else "memory for the cache", timeout=SLOW)
-        links += page.locator(".rig-steps a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
-    assert len(links) > 10
-    for link in set(links):
-        path, _, anchor = link.partition("#")
-        assert f'id="{anchor}"' in (site / "rig" / path / "index.html").resolve().read_text(encoding="utf-8") and anchor, link
-
-
-def test_a_bad_setting_is_said_and_nothing_typed_is_lost_by_it_or_by_a_reload(open_page) -> None:
-    page: Page = open_page("rig/#engine=vllm&memory=available&model=qwen3-8b&available=8+GiB")
-    assert "tokens are live" in headline(page)
-    page.locator("[name=config]").fill('{"model_type": "unheard_of"}')
-    expect(page.locator(".rig-problem")).to_contain_text("unheard_of")
-    page.locator("[name=config]").fill("{")
-    expect(page.locator(".rig-problem")).to_contain_text("expected JSON")
-    expect(page.locator("[name=config]")).to_have_attribute("aria-invalid", "true")
-    page.wait_for_timeout(400)
-    page.reload()
-    expect(page.locator("[name=config]")).to_have_value("{")
-    expect(page.locator("[name=available]")).to_have_value("8 GiB")
-    expect(page.locator(".rig-problem")).to_contain_text("expected JSON", timeout=SLOW)
-
-
-def test_a_log_is_explained_and_opens_as_a_rig(open_page) -> None:
-    page: Page = open_page("rig/")
-    page.get_by_role("tab", name="Explain my log").click()
-    page.locator("[name=log]").fill(LOG)
-    answer = page.locator("#log-answer")
-    expect(answer).to_contain_text("You have a pool of 289,661 tokens", timeout=SLOW)
-    expect(answer).to_contain_text("Settings that fit")
-    assert violations(page) == [] and page.evaluate(STICKS_OUT) == []
-    page.locator("[name=log]").fill(LOG.replace("Qwen3.8-27B", "Mine"))
-    expect(answer.locator(".rig-asks")).to_contain_text("config.json")
-    page.locator("[name=log]").fill(LOG)
-    expect(answer.locator(".rig-asks")).to_have_count(0)
-    answer.get_by_role("button", name="Open it in Work it out").click()
-    assert POOL_OF_ARTICLE in headline(page)
+    page.evaluate("location.hash = 'engine=vllm&memory=available&model=qwen3-8b'")
+    expect(short).to_contain_text("What is missing")
+    expect(short).to_contain_text("Available KV cache memory")
 
 
 @pytest.mark.parametrize("how", ["missing", "cut"])
