@@ -94,9 +94,9 @@ fuzz: $(python) ## feed the readers of configs, logs and GGUF files with nonsens
 picture: site $(browser) ## take the README's picture of the site (needs Chromium)
 	@$(run) tools/picture.py
 
-audit: site $(browser) $(audit) ## Lighthouse over the built site and the speed of Your rig, beside the budgets (RUNS=1 for a quick look)
-	@$(run) tools/audit/rig.py
-	@$(run) tools/audit/run.py --runs $(or $(RUNS),5)
+audit: site $(browser) $(audit) ## Lighthouse over the built site and the speed of Your rig, beside the budgets (RUNS=1 for a quick look, PAGE='the ledger' for that alone)
+	@$(if $(PAGE),,$(run) tools/audit/rig.py)
+	@$(run) tools/audit/run.py --runs $(or $(RUNS),5) $(if $(PAGE),--page '$(PAGE)')
 
 requirements: $(python) ## resolve requirements.in anew into requirements.txt (KEEP=1: keep each pin that still serves)
 	@.venv/bin/uv pip compile requirements.in -o requirements.txt $(if $(KEEP),,--upgrade) --universal --python-version 3.11 \

@@ -15,7 +15,7 @@ from aelius_math.rig_form import Form, Show, plural, said
 from aelius_math.rig_sections import Figure, Section, drawn, figures, steps, table
 from aelius_math.rig_vllm_drawn import account_table, card_pictures, pool_picture, refused_picture, vllm_steps
 from aelius_math.units import AeliusError
-from aelius_math.vllm import DoesNotFit, Engine, Pool, plan_pool
+from aelius_math.vllm import DoesNotFit, Engine, Pool, fill, plan_pool, smallest
 from aelius_math.vllm_plan import Plan, make_plan
 
 
@@ -47,7 +47,7 @@ def of_vllm(form: Form, show: Show, model: Model, out: dict[str, Any], rest: boo
         state = "off" if plan.mode == "none" else f"on, mode {plan.mode}"
         form.taken.append(f"Prefix caching: {state}, the default of vLLM {engine.version} for such a model")
     try:
-        pool = plan_pool(model, engine, available[0] if len(available) == 1 else available)
+        pool = fill(model, engine, plan, smallest(available[0] if len(available) == 1 else available, engine.tensor_parallel_size))
     except DoesNotFit as refused:
         refusal(form, show, model, engine, plan, refused, account, out)
     else:

@@ -17,7 +17,7 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
 {
   const tip = document.querySelector("main").appendChild(document.createElement("div"))
   const said = tip.appendChild(document.createElement("div"))
-  const way = tip.appendChild(Object.assign(document.createElement("a"), { tabIndex: -1, textContent: "In the ledger" }))
+  const way = Object.assign(document.createElement("a"), { tabIndex: -1, textContent: "In the ledger" })
   tip.className = "tip"
   tip.id = "tip"
   tip.hidden = true
@@ -53,6 +53,7 @@ document.querySelector(".scheme")?.addEventListener("click", () => {
     open = link
     fill(link.dataset.about)
     way.href = link.href
+    tip.append(way) // a link that leads nowhere yet is none for those who crawl
     tip.hidden = false
     link.classList.add("open")
     link.setAttribute("aria-describedby", "tip-said")

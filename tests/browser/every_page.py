@@ -19,6 +19,9 @@ STICKS_OUT = """() => {
     .concat(`the page scrolls sideways: ${document.documentElement.scrollWidth} in ${room}`)
 }"""
 
+LEADS_NOWHERE = """() => [...document.querySelectorAll("a:not([href], [id], [name])")].slice(0, 5).map(
+  (link) => `a link that leads nowhere: ${link.className} ${link.textContent.slice(0, 40)}`)"""
+
 
 def paths(site: Path) -> list[str]:
     """Every page's address under the site's: "" for the home page, "ledger/"."""
@@ -42,6 +45,6 @@ def wrong(page: Page, site: Path) -> Iterator[str]:
     for path in paths(site):
         page.emulate_media(color_scheme="light")
         page.goto(path, wait_until="load")
-        yield from (f"{path}: {problem}" for problem in page.evaluate(STICKS_OUT) + violations(page))
+        yield from (f"{path}: {problem}" for problem in page.evaluate(STICKS_OUT) + violations(page) + page.evaluate(LEADS_NOWHERE))
         page.emulate_media(color_scheme="dark")
         yield from (f"{path}: dark: {problem}" for problem in page.evaluate(STICKS_OUT) + violations(page, ["color-contrast"]))

@@ -89,6 +89,7 @@ def pinned_node() -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--page", choices=PAGES, help="this page alone")
     options.add_argument("--node", default=pinned_node())
     options.add_argument("--site", type=Path, default=ROOT / "site")
     asked = options.parse_args()
@@ -101,7 +102,7 @@ def main() -> None:
         f"Lighthouse, the median of {asked.runs}; budgets: {json.dumps(BUDGET)}, a first view of {FIRST_VIEW[0]:,} bytes in {FIRST_VIEW[1]} requests"
     )
     missed = False
-    for name, path in PAGES.items():
+    for name, path in ((asked.page, PAGES[asked.page]),) if asked.page else PAGES.items():
         if not (asked.site / path / "index.html").exists():
             print(f"{name}: not on this site")
             continue
