@@ -263,7 +263,7 @@ class VllmReader:
         boot.say("mamba_cache_mode", found.values[0], found, "Mamba cache mode")
 
     def _prefill(self, boot: VllmBoot, found: Found) -> None:
-        boot.say("gdn_prefill_backend", PREFILLS[found.values[0] or ""], found, "GDN prefill kernel")
+        boot.say("gdn_prefill_backend", KERNELS[found.values[0] or ""], found, "GDN prefill kernel")
 
     def _architecture(self, boot: VllmBoot, found: Found) -> None:
         boot.say("architecture", found.values[0], found, "Resolved architecture")
@@ -307,7 +307,7 @@ CRASHES = {
     "WorkerProcfailedtostart": "a worker failed to start",
     "CUDAoutofmemory": "CUDA ran out of memory",
 }
-PREFILLS = {
+KERNELS = {
     "Triton/FLA": "triton",
     "FlashInfer": "flashinfer",
     "CuteDSL": "cutedsl",

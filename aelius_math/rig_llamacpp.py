@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aelius_math.llamacpp import Context, Fit, Memory, fit
+from aelius_math.llamacpp import Context, Fit, Memory, fit, memory
 from aelius_math.llamacpp_builds import BUILDS, FIT_TARGET_MIB, is_qwen_27b
+from aelius_math.llamacpp_context import at
 from aelius_math.llamacpp_worth import Worth, flag_worth
 from aelius_math.model import Model
 from aelius_math.rig_form import Form, Missing, Show
@@ -169,68 +170,42 @@ def picture(show: Show, found: Fit, vision_mib: float) -> Picture:
     )
 
 
+def reduced(model: Model, context: Context, given: dict[str, Any], asked_for: Memory, n_ctx: int) -> Fit:
+    """The same device with the context that the fit pass shrank it to; typed compute buffers shrink by what grows with it."""
+    context = at(context, n_ctx)
+    if given.get("compute_mib") is not None:
+        growing = memory(model, context).compute_growing_bytes - asked_for.compute_growing_bytes
+        given = {**given, "compute_mib": given["compute_mib"] + growing / MIB}
+    return decide(model, context, given)
+
+
 def steps(show: Show, memory: Memory, found: Fit) -> list[dict[str, str]]:
     """From the flags to the wall."""
-    taken = [show.size(size) for size in (found.weights_bytes, memory.kv_bytes + memory.swa_bytes, memory.recurrent_bytes)]
+    cache = memory.kv_bytes + memory.swa_bytes
+    taken = [show.size(size) for size in (found.weights_bytes, cache, memory.recurrent_bytes)]
     taken += [] if found.compute_bytes is None else [show.size(found.compute_bytes)]
-    source = "common/fit.cpp, common_params_fit_impl"
+    less, drafts = " - state" if found.counted_twice_bytes else "", " + MTP" if found.draft_in_margin_bytes else ""
+    cells, used, fit_pass = f"{memory.cells:,} cells", "weights + caches + state + compute", "common/fit.cpp, common_params_fit_impl"
     rows = [
-        step("n_ctx", "tokens of the context", "-c, padded up to cells", f"{memory.streams} x {memory.cells:,} cells", f"{memory.n_ctx:,} tokens",
-             "src/llama-context.cpp", GROWS),
-        step("KV", "the caches", "cells * bytes of each layer's K and V", f"{memory.cells:,} cells", show.exact(memory.kv_bytes + memory.swa_bytes),
-             "src/llama-kv-cache.cpp", GROWS),
+        ("n_ctx", "tokens of the context", "-c, padded up to cells", f"{memory.streams} x {cells}", memory.n_ctx, "src/llama-context.cpp", GROWS),
+        ("KV", "the caches", "cells * bytes of each layer's K and V", cells, show.exact(cache), "src/llama-kv-cache.cpp", GROWS),
+        ("RS", "recurrent state", "rows * bytes of a state", f"{memory.recurrent_rows} rows", show.exact(memory.recurrent_bytes), "src/llama-memory-recurrent.cpp", GROWS),
+        ("used", "projected", used, " + ".join(taken), show.exact(found.projected_bytes or 0), fit_pass, DECIDES),
+        ("free", "free as the pass reads it", f"free before{less}", "", show.exact(found.free_bytes), fit_pass, TWICE),
+        ("margin", "kept free", f"--fit-target + vision{drafts}", "", show.exact(found.margin_bytes), fit_pass, DECIDES),
+        ("wall", "longest context with used + margin <= free", "search", "", found.wall_tokens, fit_pass, DECIDES),
     ]  # fmt: skip
-    if memory.recurrent_bytes:
-        rows.append(step("RS", "recurrent state", "rows * bytes of a state", f"{memory.recurrent_rows} rows", show.exact(memory.recurrent_bytes),
-                         "src/llama-memory-recurrent.cpp", GROWS))  # fmt: skip
-    if found.projected_bytes is not None:
-        rows.append(
-            step(
-                "used",
-                "projected",
-                "weights + caches + state + compute",
-                " + ".join(taken),
-                show.exact(found.projected_bytes),
-                source,
-                DECIDES,
-            )
-        )
-    rows.append(
-        step(
-            "free",
-            "free as the pass reads it",
-            "free before" + (" - state" if found.counted_twice_bytes else ""),
-            "",
-            show.exact(found.free_bytes),
-            source,
-            TWICE,
-        )
-    )
-    rows.append(
-        step(
-            "margin",
-            "kept free",
-            "--fit-target + vision" + (" + MTP" if found.draft_in_margin_bytes else ""),
-            "",
-            show.exact(found.margin_bytes),
-            source,
-            DECIDES,
-        )
-    )
-    if found.wall_tokens is not None:
-        rows.append(
-            step("wall", "longest context with used + margin <= free", "search", "", f"{found.wall_tokens:,} tokens", source, DECIDES)
-        )
-    return rows
+    left_out = {"RS": not memory.recurrent_bytes, "used": found.projected_bytes is None, "wall": found.wall_tokens is None}
+    return [
+        step(symbol, name, formula, numbers, value if isinstance(value, str) else f"{value:,} tokens", source, note)
+        for symbol, name, formula, numbers, value, source, note in rows
+        if not left_out.get(symbol)
+    ]
 
 
-def worth_table(show: Show, worth: list[Worth]) -> Section:
+def worth_table(show: Show, worth: list[Worth], found: Fit) -> Section:
     rows = [[each.flag, f"{each.wall_tokens:,}", f"{each.gain_tokens:+,}", show.size(each.saved_bytes)] for each in worth]
-    twice = (
-        "State that the fit pass counts twice is saved twice here."
-        if any("-np" in each.flag or "draft" in each.flag for each in worth)
-        else ""
-    )
+    twice = "What saves recurrent state saves it twice: the fit pass counts it twice." if found.counted_twice_bytes else ""
     return table("What each flag is worth", ["flag", "the wall then", "tokens gained", "bytes saved here"], rows, twice)
 
 

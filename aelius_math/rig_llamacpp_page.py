@@ -11,7 +11,6 @@ from aelius_math.ladder import Ladder
 from aelius_math.ladder_slices import parse_slices
 from aelius_math.llamacpp import Fit
 from aelius_math.llamacpp import memory as llama_memory
-from aelius_math.llamacpp_context import at
 from aelius_math.model import Model
 from aelius_math.rig_form import Form, Show, asked, plural, said
 from aelius_math.rig_sections import drawn, figures, steps, table
@@ -29,7 +28,7 @@ def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bo
     found = None if missing else llama.decide(model, context, given)
     out["numbers"]["fit"] = llama.numbers(model, asked_for, found)
     shrunk = found is not None and context.n_ctx is None and found.n_ctx < asked_for.n_ctx
-    now = llama.decide(model, at(context, found.n_ctx), given) if found is not None and shrunk else found
+    now = llama.reduced(model, context, given, asked_for, found.n_ctx) if found is not None and shrunk else found
     memory = now.memory if now is not None else asked_for
     title = "What you have, once the context is reduced" if shrunk else "What you have"
     out["sections"].append(figures(title, llama.figures(show, memory, now)))
@@ -54,7 +53,7 @@ def of_llama(form: Form, show: Show, model: Model, out: dict[str, Any], rest: bo
             {"flag": one.flag, "wall_tokens": one.wall_tokens, "gain_tokens": one.gain_tokens, "saved_mib": llama.in_mib(one.saved_bytes)}
             for one in worth
         ]
-        out["sections"].append(llama.worth_table(show, worth))
+        out["sections"].append(llama.worth_table(show, worth, found))
     out["sections"].append(steps("Step by step", llama.steps(show, asked_for, found)))
     out["pictures"] = [drawn(llama.picture(show, now, form.mib("vision_mib") or 0), show)]
     if found.compute_bytes is None:

@@ -8,11 +8,13 @@ from typing import Any
 from aelius_math import catalogue
 from aelius_math import rig_vllm as vllm
 from aelius_math.log_known import catalogue_name, known_model
+from aelius_math.log_sentences import STATUS
 from aelius_math.logs import read
 from aelius_math.model import Model
 from aelius_math.rig_form import LABELS, Show, listed, on_off, pasted, plural
 from aelius_math.rig_log_llamacpp import of_llama
 from aelius_math.rig_sections import Figure, Part, Picture, Section, drawn, figures, markdown, table
+from aelius_math.rig_vllm_drawn import lacking_picture
 from aelius_math.units import GIB, MIB, AeliusError
 from aelius_math.vllm import plan_pool
 from aelius_math.vllm_explain import Candidate, explain
@@ -174,19 +176,14 @@ def refused_picture(boot: dict[str, Any]) -> list[Picture]:
     """What one full request needs, and how much of it is there."""
     if boot["needed_gib"] is None or boot["available_kv_gib"] is None or not 0 <= boot["available_kv_gib"] < boot["needed_gib"]:
         return []
-    needed, there = int(boot["needed_gib"] * GIB), int(boot["available_kv_gib"] * GIB)
-    parts = [Part("there is", there, "kv"), Part("lacking", needed - there, "lacking")]
-    return [Picture("One full request, on one card", needed, parts)]
-
-
-STATUS = {"started": "it started", "refused": "it refused to start", "unknown": "the log does not say whether it started"}
+    return [lacking_picture(int(boot["needed_gib"] * GIB), int(boot["available_kv_gib"] * GIB))]
 
 
 def told(boot: dict[str, Any], sections: list[Section], pictures: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str, Any]:
     name = boot["model"] or "a model that the log does not name"
     version = f" {boot['version']}" if boot["version"] else ""
     moved = ", but not whole on the device" if boot["verdict"] == "evict" else ""
-    title = f"{boot['engine']}{version}, {name}: {STATUS[boot['status']]}{moved}"
+    title = f"{boot['engine']}{version}, {name}: {STATUS[boot['status']].removesuffix('.')}{moved}"
     return {"title": title, "headline": boot["sentences"], "sections": sections, "pictures": pictures, "settings": settings, "code": {}}
 
 

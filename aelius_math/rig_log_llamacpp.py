@@ -185,7 +185,7 @@ def agreed_worth(show: Show, boot: dict[str, Any], model: Model, settings: dict[
         worth = llama.worth_of(model, context, given, found)
     except AeliusError:
         return None
-    return llama.worth_table(show, worth) if worth else None
+    return llama.worth_table(show, worth, found) if worth else None
 
 
 def llama_settings(boot: dict[str, Any], weights: float) -> dict[str, Any]:
@@ -215,12 +215,19 @@ def as_projected(boot: dict[str, Any]) -> dict[str, str]:
         "weights_mib": f"{boot['projected_mib'] - kept:.2f}",
         "compute_mib": f"{boot['compute_mib'] + (boot['draft_compute_mib'] or 0):.2f}",
     }
-    margin, drafter = boot["margin_mib"], boot["draft_estimate_mib"]
-    if margin and drafter and abs(margin - FIT_TARGET_MIB - drafter) <= 1:
-        found["build"] = "jul"  # the build that adds the MTP context to the margin
-    elif margin and margin != FIT_TARGET_MIB:
-        found["fit_target_mib"] = str(margin)
-    return found
+    return found | margin_settings(boot)
+
+
+def margin_settings(boot: dict[str, Any]) -> dict[str, str]:
+    """The margin of a log as flags: the July build adds the MTP context to it, and every build the vision on the device."""
+    margin, drafter, vision = boot["margin_mib"], boot["draft_estimate_mib"] or 0, boot.get("vision_estimate_mib") or 0
+    if not margin:
+        return {}
+    beside = margin - FIT_TARGET_MIB - vision  # the estimate of the vision counts some MiB of the host too
+    july = bool(drafter) and beside >= drafter - 30
+    target = margin - drafter if july else margin
+    plain = not vision and abs(target - FIT_TARGET_MIB) <= 1
+    return ({"build": "jul"} if july else {}) | ({} if plain else {"fit_target_mib": f"{target:.2f}", "vision_mib": ""})
 
 
 def drafts_cache(boot: dict[str, Any]) -> dict[str, Any] | None:

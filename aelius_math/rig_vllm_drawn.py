@@ -7,7 +7,7 @@ from typing import Any
 from aelius_math.budget import Budget
 from aelius_math.rig_form import Show
 from aelius_math.rig_sections import Part, Picture, step, table
-from aelius_math.vllm import DoesNotFit, Pool
+from aelius_math.vllm import Pool
 
 STEP_NOTES = {
     "h": "03_fp8_and_second_card#derive-when-splitting-stops-paying", "t": "02_why_it_fits#derive-what-grows",
@@ -91,8 +91,6 @@ def pool_picture(pool: Pool) -> list[Picture]:
     return [Picture("The KV cache of one card", pool.available_bytes, parts)] if whole else []
 
 
-def refused_picture(refused: DoesNotFit) -> Picture:
+def lacking_picture(needed: int, there: int) -> Picture:
     """What one full request needs, and how much of it is there."""
-    there = int(str(refused.value))
-    parts = [Part("there is", there, "kv"), Part("lacking", refused.needed_bytes - there, "lacking")]
-    return Picture("One full request, on one card", refused.needed_bytes, parts)
+    return Picture("One full request, on one card", needed, [Part("there is", there, "kv"), Part("lacking", needed - there, "lacking")])

@@ -13,7 +13,7 @@ from aelius_math.ladder_slices import parse_slices
 from aelius_math.model import Model
 from aelius_math.rig_form import Form, Show, plural, said
 from aelius_math.rig_sections import Figure, Section, drawn, figures, steps, table
-from aelius_math.rig_vllm_drawn import account_table, card_pictures, pool_picture, refused_picture, vllm_steps
+from aelius_math.rig_vllm_drawn import account_table, card_pictures, lacking_picture, pool_picture, vllm_steps
 from aelius_math.units import AeliusError
 from aelius_math.vllm import DoesNotFit, Engine, Pool, fill, plan_pool, smallest
 from aelius_math.vllm_plan import Plan, make_plan
@@ -146,7 +146,7 @@ def refusal(
         *block_figures(show, model, engine, plan),
     ]
     out["sections"].insert(0, figures("What is lacking", rows))
-    out["pictures"] += [drawn(refused_picture(refused), show)]
+    out["pictures"] += [drawn(lacking_picture(refused.needed_bytes, there), show)]
     if not most:
         return
     try:

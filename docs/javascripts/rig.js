@@ -12,7 +12,7 @@ const make = (tag, fields = {}, ...children) => {
 const form = $("#rig-form"), logForm = $("#log-form")
 const folder = new URL(data.folder, location.href).href
 const switches = { k: "1024", unit: "GiB" }
-const most = 16 // cards
+const most = Number(form.count.max)
 let cards = [{}], count = 1 // what was typed for a card outlives a smaller count
 
 // --- The form's lists, and fields that only one engine or one kind of memory has.
@@ -63,7 +63,7 @@ function drawCards() {
       const row = make(
         "fieldset", { className: "rig-card" }, make("legend", { textContent: `Card ${index + 1}` }),
         field("card", "Card", list), field("visible", "Memory CUDA sees, if not the list's", size(switches.unit)),
-        field("tenant", "Other programs on it", size(switches.unit)), source,
+        field("tenant", data.labels.tenant, size(switches.unit)), source,
       )
       about()
       return row

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from aelius_math import catalogue, cli
 from aelius_math.logs import read
 from aelius_math.rig import cards, explain_log, work_out
-from aelius_math.rig_form import LABELS
+from aelius_math.rig_form import LABELS, MOST_CARDS
 from aelius_math.rig_sections import NOTES
 from aelius_math.units import GIB, MIB, parse_bytes
 
@@ -163,6 +163,18 @@ def test_where_the_compute_buffers_are_not_known_a_shrunk_context_is_described_a
     assert ask["field"] == "compute_mib" and "here are 4, one a slot" in ask["text"]
     assert not work_out({**rig, "kv_unified": "on"})["asks"], "one cache for all slots is measured, as the reason says"
     assert "27B models only" in work_out({**rig, "model": "gemma-3-27b"})["asks"][0]["text"]
+
+
+def test_compute_buffers_that_were_typed_shrink_with_the_context_that_the_fit_pass_shrinks() -> None:
+    found = work_out(
+        {"engine": "llama.cpp", "model": "gemma-3-27b", "n_seq_max": "1", "free": "23962", "weights_mib": "16000", "compute_mib": "2500"}
+    )
+    fit, rows = found["numbers"]["fit"], {label: text for label, text, _ in section(found, "What you have")["rows"]}
+    assert fit["verdict"] == "context reduced" and rows["Verdict"] == "fits" and rows["The wall"].split()[0] == f"{fit['wall_tokens']:,}"
+
+
+def test_as_many_cards_can_be_typed_as_are_taken() -> None:
+    assert f'name="count" type="number" min="1" max="{MOST_CARDS}"' in (ROOT / "docs" / "rig.md").read_text(encoding="utf-8")
 
 
 def test_seats_at_the_wall_need_slots_too() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from aelius_math import catalogue
 from aelius_math.rig import explain_log, work_out
+from aelius_math.rig_log_llamacpp import margin_settings
 
 TESTS = Path(__file__).parents[1]
 STARTED = (TESTS / "golden" / "boot_logs" / "12.txt").read_text(encoding="utf-8")
@@ -103,3 +104,19 @@ def test_what_the_server_takes_does_not_count_what_stays_free(log: str) -> None:
     assert picture["total"].startswith(f"{taken / 2**30:,.1f}" if taken >= 10 * 2**30 else f"{taken / 2**30:,.2f}")
     (free,) = [part for part in picture["parts"] if part["kind"] == "free"]
     assert free["text"] in picture["total"] and "the margin asks for" in free["what"]
+
+
+@pytest.mark.parametrize(
+    ("margin", "drafter", "vision", "settings"),
+    [
+        (1024, None, None, {}), (1186, 162.02, None, {"build": "jul"}), (1024, 162.02, None, {}),
+        (2160, None, 1161.02, {"fit_target_mib": "2160.00", "vision_mib": ""}),
+        (2322, 162.02, 1161.02, {"build": "jul", "fit_target_mib": "2159.98", "vision_mib": ""}),
+        (2160, 162.02, 1161.02, {"fit_target_mib": "2160.00", "vision_mib": ""}), (512, None, None, {"fit_target_mib": "512.00", "vision_mib": ""}),
+        (None, None, None, {}),
+    ],
+)  # fmt: skip
+def test_a_margin_is_told_once_whoever_stands_in_it(
+    margin: int | None, drafter: float | None, vision: float | None, settings: dict[str, str]
+) -> None:
+    assert margin_settings({"margin_mib": margin, "draft_estimate_mib": drafter, "vision_estimate_mib": vision}) == settings
